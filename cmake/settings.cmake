@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target shares: C17, warnings, include paths, sanitizers; and whether CUDA is built.
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+# Programs and plugins find libfastkernels beside themselves (build/) or in ../lib (dist/).
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+set(CMAKE_BUILD_RPATH "$ORIGIN;$ORIGIN/../lib")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or RelWithDebInfo" FORCE)
+endif()
+option(FK_WERROR "Warnings are errors" OFF)
+option(FK_ASAN "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+set(FK_CUDA AUTO CACHE STRING "CUDA plugin: AUTO builds it when a CUDA compiler is there, ON demands one, OFF leaves it out")
+set(FK_CUDA_ARCHITECTURES "90a" CACHE STRING "CUDA architectures, as CMAKE_CUDA_ARCHITECTURES takes them (80 90a 100a 120)")
+
+find_package(Threads REQUIRED)
+
+add_library(fk_settings INTERFACE)
+target_include_directories(fk_settings INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/ops
+                                                 ${CMAKE_BINARY_DIR}/generated)
+target_compile_options(fk_settings INTERFACE $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wpedantic>
+                                             $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra>)
+if(FK_WERROR)
+  target_compile_options(fk_settings INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
+endif()
+if(FK_ASAN)
+  target_compile_options(fk_settings INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=address,undefined
+                                               -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g>)
+  target_link_options(fk_settings INTERFACE -fsanitize=address,undefined)
+endif()
+
+set(FK_HAVE_CUDA OFF)
+if(NOT FK_CUDA STREQUAL "OFF")
+  include(CheckLanguage)
+  if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
+    set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+  endif()
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_ARCHITECTURES ${FK_CUDA_ARCHITECTURES})
+    enable_language(CUDA)
+    set(FK_HAVE_CUDA ON)
+  elseif(FK_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "FK_CUDA=ON, but no CUDA compiler was found; put nvcc on the PATH or set CMAKE_CUDA_COMPILER")
+  endif()
+endif()
+message(STATUS "CUDA plugin: ${FK_HAVE_CUDA}")

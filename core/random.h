@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random numbers for generated inputs: a splitmix64 sequence, repeatable from its seed. Not for secrets. */
+#ifndef FK_CORE_RANDOM_H
+#define FK_CORE_RANDOM_H
+
+#include <math.h>
+
+#include "core/seeded.h"
+
+struct fk_random {
+    uint64_t state;
+};
+typedef struct fk_random fk_random;
+
+static inline uint64_t fkp_random_u64(fk_random *r)
+{
+    r->state += 0x9e3779b97f4a7c15u;
+    return fkp_mix64(r->state);
+}
+
+/* Uniform in [0, bound); bound at least 1. The bias of the plain product is below bound / 2^64. */
+static inline int64_t fkp_random_below(fk_random *r, int64_t bound)
+{
+    return (int64_t)((__extension__ unsigned __int128)fkp_random_u64(r) * (uint64_t)bound >> 64);
+}
+
+/* Uniform in [0, 1), 53 bits. */
+static inline double fkp_random_uniform(fk_random *r)
+{
+    return (double)(fkp_random_u64(r) >> 11) * 0x1p-53;
+}
+
+/* Standard normal (Box-Muller). */
+static inline double fkp_random_normal(fk_random *r)
+{
+    double u = 1 - fkp_random_uniform(r), v = fkp_random_uniform(r);
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+#endif
