@@ -24,7 +24,9 @@ typedef enum fk_field_kind {
     FK_FIELD_CONTEXT, /* tensor read that production code takes from its forward context (block tables, lengths) */
     FK_FIELD_WEIGHT,  /* parameter of a module, by its checkpoint name */
     FK_FIELD_INIT,    /* scalar constructor argument of a module */
+    FK_FIELD_CONFIG,  /* scalar of a module that production code reads from its config object */
     FK_FIELD_ATTR,    /* scalar argument of the call */
+    FK_FIELD_CONTEXT_ATTR, /* scalar that production code takes from its forward context */
 } fk_field_kind;
 
 typedef enum fk_attr_type { FK_ATTR_bool = 1, FK_ATTR_int, FK_ATTR_float, FK_ATTR_string } fk_attr_type;
@@ -56,7 +58,7 @@ typedef struct fk_field {
 
 static inline bool fk_field_is_tensor(const fk_field *f)
 {
-    return f->kind != FK_FIELD_INIT && f->kind != FK_FIELD_ATTR;
+    return f->kind < FK_FIELD_INIT;
 }
 
 static inline bool fk_field_is_written(const fk_field *f)

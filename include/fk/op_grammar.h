@@ -101,6 +101,12 @@
 #define FK_ATTR(type, name, default_value, doc)                                                                      \
     FKH_ATTR(fk_attr_ctype_##type, name)                                                                             \
     FKH_SCALAR_FIELD(FK_FIELD_ATTR, FK_ATTR_##type, name, #default_value, doc)
+#define FK_CONFIG(type, name, doc)                                                                                   \
+    FKH_INIT(fk_attr_ctype_##type, name)                                                                             \
+    FKH_SCALAR_FIELD(FK_FIELD_CONFIG, FK_ATTR_##type, name, "FK_REQUIRED", doc)
+#define FK_CONTEXT_ATTR(type, name, doc)                                                                             \
+    FKH_ATTR(fk_attr_ctype_##type, name)                                                                             \
+    FKH_SCALAR_FIELD(FK_FIELD_CONTEXT_ATTR, FK_ATTR_##type, name, "FK_REQUIRED", doc)
 
 #ifdef FK_OP_DEF
 #include FK_OP_DEF
@@ -129,6 +135,8 @@
 #undef FK_WEIGHT_OPT
 #undef FK_INIT
 #undef FK_ATTR
+#undef FK_CONFIG
+#undef FK_CONTEXT_ATTR
 
 #undef FKH_BEGIN
 #undef FKH_END

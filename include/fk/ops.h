@@ -18,7 +18,10 @@
  *   FK_OUT(name, "[T, D]", dtypes, "doc")   also FK_OUT_MAX (the shape is a bound), FK_INOUT, FK_INOUT_OPT, FK_STATE,
  *                                           FK_IN, FK_IN_OPT, FK_CONTEXT, FK_CONTEXT_OPT
  *   FK_WEIGHT(name, "[I, D]", dtypes, "checkpoint.name", "doc")    FK_WEIGHT_OPT
- *   FK_INIT(type, name, default, "doc")     FK_ATTR(type, name, default, "doc")
+ *   FK_INIT(type, name, default, "doc")     FK_CONFIG(type, name, "doc")          scalars of a module
+ *   FK_ATTR(type, name, default, "doc")     FK_CONTEXT_ATTR(type, name, "doc")    scalars of a call
+ * FK_CONTEXT, FK_CONTEXT_ATTR, FK_CONFIG and FK_STATE fields are not arguments of the mirrored signature: production code
+ * takes them from its forward context, its config object, or keeps them in the module.
  * shape: dims are names bound at first sight, numbers, or expressions over bound names and scalars ("[T, 2*I]",
  *        "[num_heads*head_size]"); "..." stands for any leading dims, "?" for one dim that is not checked.
  * dtypes: FK_FLOATS, FK_INTS, FK_ANY, FK_IS(F32), FK_AS(other_field).
