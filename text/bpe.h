@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Byte-pair encoding of one word (arXiv:1508.07909, over bytes as in GPT-2): the word starts as one symbol a
+ * byte; the adjacent pair whose merge stands first in the list is joined, leftmost first, until no pair has a
+ * merge. Merges are over ids: whoever builds the table has looked the pieces up once. */
+#ifndef FK_TEXT_BPE_H
+#define FK_TEXT_BPE_H
+
+#include "text/buffer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FKP_NO_PIECE (-1) /* a byte that the vocabulary has no piece for */
+
+typedef struct fkp_merge {
+    int32_t left, right; /* ids joined */
+    int32_t joined;      /* id of the piece they make */
+} fkp_merge;
+
+typedef struct fkp_bpe {
+    fkp_merge *merges; /* [num_merges], the index is the rank */
+    size_t num_merges;
+    uint32_t *slots; /* open addressing over (left, right): rank + 1, 0 when free; power of two, at most half
+                        full */
+    size_t num_slots;
+    int32_t byte_ids[256]; /* id of the piece of one byte, or FKP_NO_PIECE */
+} fkp_bpe;
+
+/* Empty table for up to `max_merges` merges; byte_ids all FKP_NO_PIECE, for the caller to fill. */
+fk_status fkp_bpe_init(fkp_bpe *b, size_t max_merges);
+void fkp_bpe_deinit(fkp_bpe *b);
+/* Appends the next merge in rank order. A pair that is there already keeps its first rank. */
+void fkp_bpe_add_merge(fkp_bpe *b, fkp_merge merge);
+
+/* Working memory of one thread; starts as {0}. */
+typedef struct fkp_bpe_scratch {
+    void *symbols;
+    size_t symbols_capacity;
+    void *heap;
+    size_t heap_capacity;
+    int64_t dropped_bytes; /* bytes without a piece that were left out, counted over all words */
+    uint8_t dropped_byte;  /* the first of them */
+} fkp_bpe_scratch;
+
+void fkp_bpe_scratch_deinit(fkp_bpe_scratch *s);
+
+/* Appends the ids of the word. Time n log n, no recursion: a word may be the whole text. Precondition: bytes
+ * < 2^31. A byte without a piece merges with nothing and yields no id (as in llama.cpp); it is counted in the
+ * scratch. */
+fk_status fkp_bpe_encode(const fkp_bpe *b, fkp_bpe_scratch *s, const uint8_t *word, size_t bytes,
+                         fk_token_list *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
