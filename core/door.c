@@ -193,6 +193,11 @@ int fk_door_depth(const fk_ctx *ctx)
     return ctx->depth;
 }
 
+const fk_op *fk_door_current(const fk_ctx *ctx)
+{
+    return ctx->current;
+}
+
 fk_status fk_door_install(fk_ctx *ctx, const fk_impl *impl)
 {
     const fk_op *op = fk_op_find(impl->op);

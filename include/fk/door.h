@@ -32,6 +32,8 @@ fk_status fk_door_add_hook(fk_ctx *ctx, const fk_hook *hook);
 void fk_door_remove_hook(fk_ctx *ctx, const fk_hook *hook);
 /* Depth of the current call: 1 for a call from the model, 2 for a call from its composition, ... */
 int fk_door_depth(const fk_ctx *ctx);
+/* The operator of the innermost call in progress, NULL outside. */
+const fk_op *fk_door_current(const fk_ctx *ctx);
 
 /* Puts `impl` before the baselines of its operator in this context (borrowed). Fused baselines of operators composed of
  * it step aside. One per operator: a second one replaces the first. */
