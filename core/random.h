@@ -21,7 +21,8 @@ static inline uint64_t fkp_random_u64(fk_random *r)
 /* Uniform in [0, bound); bound at least 1. The bias of the plain product is below bound / 2^64. */
 static inline int64_t fkp_random_below(fk_random *r, int64_t bound)
 {
-    return (int64_t)((__extension__ unsigned __int128)fkp_random_u64(r) * (uint64_t)bound >> 64);
+    __extension__ typedef unsigned __int128 wide;
+    return (int64_t)((wide)fkp_random_u64(r) * (uint64_t)bound >> 64);
 }
 
 /* Uniform in [0, 1), 53 bits. */
