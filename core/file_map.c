@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read-only mapping of whole files. */
+#define _POSIX_C_SOURCE 200809L
 #include "core/file_map.h"
 
 #include <errno.h>

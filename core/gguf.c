@@ -6,6 +6,7 @@
  * general.alignment (default 32), then tensor data at data start + offset Reference: the GGUF specification
  * in ggml's docs, and the reader of the `gguf` Python package. What the access functions of gguf_access.c see
  * has passed all checks here. */
+#define _POSIX_C_SOURCE 200809L
 #include "core/gguf_impl.h"
 
 #include <stdlib.h>

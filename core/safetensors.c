@@ -3,6 +3,7 @@
  * tensor name to {"dtype", "shape", "data_offsets": [begin, end]} and "__metadata__" to an object of strings;
  * then the data. The rules are those of the reference implementation's validation (safetensors 0.8,
  * `Metadata::validate`). */
+#define _POSIX_C_SOURCE 200809L
 #include "core/safetensors.h"
 
 #include <assert.h>

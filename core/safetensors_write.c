@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* safetensors writer: header, data, fsync, rename. The bytes depend on the arguments alone; the header is
  * padded with spaces so that data start at a multiple of 8. */
+#define _POSIX_C_SOURCE 200809L
 #include "core/safetensors.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hostile files in memory, and the checks that every reader of foreign bytes goes through. */
+#define _POSIX_C_SOURCE 200809L
 #include "hostile.h"
 
 #include <setjmp.h>
@@ -25,6 +26,7 @@
 #define SANITIZED 0
 #endif
 
+const bool hostile_sanitized = SANITIZED;
 static const double time_limit = SANITIZED ? 0.100 : 0.010; /* seconds */
 static const size_t memory_limit = (size_t)256 << 20;
 

@@ -5,6 +5,7 @@
 #ifndef FK_TESTS_HOSTILE_H
 #define FK_TESTS_HOSTILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,8 @@ void hostile_truncations(hostile_open open, const bytes *good, size_t needed);
 /* Every byte of the first `header` set to several other values: accepted or refused, never a crash. Returns
  * the number of refusals. */
 size_t hostile_corruptions(hostile_open open, const bytes *good, size_t header);
+
+extern const bool hostile_sanitized; /* built with AddressSanitizer: everything is slower */
 
 double hostile_seconds(void); /* processor time of this process */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GGUF reader and dequantisation: against files and values of the `gguf` Python package, and against hostile
  * files. */
+#define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -384,7 +385,7 @@ static void test_patched_fields(void **state)
         {"2^40 tensors", f.tensor_count, 1ull << 40, 8, "tensor count 1099511627776"},
         {"one tensor too many", f.tensor_count, 3, 8, "tensor 'v': 12 bytes at offset 96 go past the end"},
         {"2^63 keys", f.key_count, 1ull << 63, 8, "metadata count 9223372036854775808"},
-        {"one key too many", f.key_count, 6, 8, "metadata 'w': unknown value type 32"},
+        {"one key too many", f.key_count, 6, 8, "tensor 1 of 2: truncated: tensor name needs"},
         {"alignment 2^30", f.alignment, 1u << 30, 4, "'general.alignment' is 1073741824"},
         {"alignment 3", f.alignment, 3, 4, "'general.alignment' is 3,"},
         {"alignment 0", f.alignment, 0, 4, "'general.alignment' is 0,"},
