@@ -325,6 +325,17 @@ static void chats_that_are_refused(void **state)
     assert_int_equal(fk_chat_template_find(fk_piece_of(""), &t), FK_ERROR_UNSUPPORTED);
     assert_int_equal(fk_chat_template_find((fk_piece){smollm2_source, sizeof smollm2_source - 2}, &t),
                      FK_ERROR_UNSUPPORTED); /* one byte short */
+    char newlines[512];                     /* the same source with its newlines as they are */
+    size_t bytes = 0;
+    for (const char *c = smollm2_source; *c; c++)
+        if (c[0] == '\\' && c[1] == 'n') {
+            newlines[bytes++] = '\n';
+            c++;
+        } else {
+            newlines[bytes++] = *c;
+        }
+    assert_true(bytes < sizeof smollm2_source - 1);
+    assert_int_equal(fk_chat_template_find((fk_piece){newlines, bytes}, &t), FK_OK);
     assert_int_equal(fk_chat_template_find(fk_piece_of(smollm2_source), &t), FK_OK);
     assert_int_equal(fk_chat_render(t, NULL, 0, true, &p), FK_ERROR_INVALID);
     assert_non_null(strstr(fk_error_message(), "message"));

@@ -8,32 +8,51 @@
 
 struct fk_chat_template {
     const char *name;
-    const char *source;         /* as in the model file, byte for byte */
+    const char *source;         /* as in the model file, byte for byte but for newlines */
     const char *default_system; /* put first when the first message is not a system message; NULL: nothing */
 };
 
 #define CHATML_MESSAGE                                                                                       \
-    "{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}"
-#define CHATML_PROMPT "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+    "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
+#define CHATML_PROMPT "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 
 static const fk_chat_template templates[] = {
     {"smollm2",
      "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ "
-     "'<|im_start|>system\\nYou are "
-     "a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\\n' }}{% endif %}" CHATML_MESSAGE
+     "'<|im_start|>system\nYou are "
+     "a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}" CHATML_MESSAGE
          CHATML_PROMPT,
      "You are a helpful AI assistant named SmolLM, trained by Hugging Face"},
     {"chatml", "{% for message in messages %}" CHATML_MESSAGE CHATML_PROMPT, NULL},
 };
 
+/* Takes one character of a template off the front; -1 at the end. Inside Jinja strings a newline may stand as
+ * it is or as a backslash and an n, and files have both. */
+static int next_character(fk_piece *source)
+{
+    if (source->bytes == 0) return -1;
+    size_t taken = source->bytes > 1 && source->data[0] == '\\' && source->data[1] == 'n' ? 2 : 1;
+    int character = taken == 2 ? '\n' : (uint8_t)source->data[0];
+    source->data += taken;
+    source->bytes -= taken;
+    return character;
+}
+
+static bool same_source(fk_piece a, fk_piece b)
+{
+    for (;;) {
+        int character = next_character(&a);
+        if (character != next_character(&b)) return false;
+        if (character < 0) return true;
+    }
+}
+
 fk_status fk_chat_template_find(fk_piece source, const fk_chat_template **out)
 {
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
-        fk_piece known = fk_piece_of(templates[i].source);
-        if (known.bytes == source.bytes && memcmp(known.data, source.data, known.bytes) == 0) {
-            *out = &templates[i];
-            return FK_OK;
-        }
+        if (!same_source(fk_piece_of(templates[i].source), source)) continue;
+        *out = &templates[i];
+        return FK_OK;
     }
     if (source.bytes == 0) return fk_fail(FK_ERROR_UNSUPPORTED, "the model has no chat template");
     return fk_fail(FK_ERROR_UNSUPPORTED,
