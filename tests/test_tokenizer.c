@@ -11,6 +11,7 @@
 
 #include "text/pretokenizer.h"
 #include "tests/tiny_vocabulary.h"
+#include "text/detokenizer.h"
 
 #include <stdio.h>
 
@@ -214,7 +215,7 @@ static void pretokenizer_rules(void **state)
         "a|->|b| !!!|\n\n |1|2|3| don|'t"); /* the number ends the stretch, so all space is one word */
     check_words("smollm", "你好|，|世界| \u00e9t\u00e9|。");
     check_words("smollm", "x|\u00a0|y| |\u3000|z"); /* both are white space, and only U+0020 joins a word */
-    check_words("smollm", "e|\u0301|x");           /* a mark is no letter */
+    check_words("smollm", "e|\u0301|x");            /* a mark is no letter */
     check_words("gpt-2", "x|  | 1");
     check_words("gpt-2", "a|->|b| !!!|\n\n| 1234567| don|'t| DON|'|T");
     check_words("gpt-2", "end|   ");
@@ -232,7 +233,7 @@ static void pretokenizer_names(void **state)
     const fkp_pretokenizer *p;
     assert_int_equal(fkp_pretokenizer_find("smolm", &p), FK_ERROR_UNSUPPORTED);
     assert_non_null(strstr(fk_error_message(), "'smolm'"));
-    assert_non_null(strstr(fk_error_message(), "smollm, gpt-2"));
+    assert_non_null(strstr(fk_error_message(), "smollm, starcoder"));
 }
 
 /* The classes of all code points, as a hash of the classes of Unicode 15.1 (the table that llama.cpp's rules
@@ -359,6 +360,48 @@ static void broken_utf8(void **state)
     assert_int_equal(fk_utf8_invalid_offset("abcdefgh\u00e9", 10), 10);
     assert_int_equal(fk_utf8_invalid_offset("\xed\xa0\x80", 3), 0);
     end(&f);
+}
+
+/* Any bytes at all: the words cover the text, and raw encoding gives the bytes back. */
+static void random_bytes(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {"smollm", "gpt-2", "llama-bpe", "qwen2"};
+    static const char *const parts[] = {
+        " ",      "  ", "\n",     "\r\n", "'s",       "'LL",      "7",    "\u00bd", "a",          "\u00e9",
+        "\u4f60", "!",  "\u3000", "<c>",  "\xe4\xbd", "\xf0\x9f", "\xff", "\x80",   "\U0001f600", "\u0301"};
+    for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+        fixture f;
+        begin(&f, rules[r]);
+        tiny_add_merge(&f.v, "a a");
+        tiny_add_merge(&f.v, "\u0120 a");
+        tiny_add_special(&f.v, "<c>", FK_TOKEN_CONTROL);
+        f.v.spec.add_bos = 0;
+        build(&f);
+        uint64_t random = r + 1;
+        for (int trial = 0; trial < 5000; trial++) {
+            char text[128];
+            size_t bytes = 0;
+            for (int part = 0; part < 20; part++) {
+                random = random * 6364136223846793005u + 1442695040888963407u;
+                const char *p = parts[(random >> 33) % (sizeof parts / sizeof *parts)];
+                memcpy(text + bytes, p, strlen(p));
+                bytes += strlen(p);
+            }
+            char *exact = malloc(bytes); /* no byte beyond the end may be read */
+            memcpy(exact, text, bytes);
+            encode(&f, exact, bytes, FK_ENCODE_RAW_BYTES | (trial % 2 ? FK_ENCODE_PARSE_SPECIAL : 0));
+            fk_bytes back = {0};
+            assert_int_equal(fk_tokenizer_decode(f.t, f.ids.ids, f.ids.count,
+                                                 FK_DECODE_RAW_BYTES | FK_DECODE_SPECIAL, &back),
+                             FK_OK);
+            assert_int_equal(back.bytes, bytes);
+            assert_memory_equal(back.data, text, bytes);
+            fk_bytes_deinit(&back);
+            free(exact);
+        }
+        end(&f);
+    }
 }
 
 static void bytes_without_a_piece(void **state)
@@ -503,6 +546,7 @@ int main(void)
         cmocka_unit_test(one_bos_never_two),
         cmocka_unit_test(a_whole_word_piece_beats_the_merges_where_the_family_says_so),
         cmocka_unit_test(broken_utf8),
+        cmocka_unit_test(random_bytes),
         cmocka_unit_test(bytes_without_a_piece),
         cmocka_unit_test(names_and_pieces),
         cmocka_unit_test(merge_lines),

@@ -189,9 +189,12 @@ static size_t qwen2_word_end(const uint8_t *text, size_t pos, size_t end)
 }
 
 static const fkp_pretokenizer pretokenizers[] = {
-    {"smollm", smollm_word_end, false, false},  {"gpt-2", gpt2_word_end, false, false},
-    {"llama-bpe", llama3_word_end, true, true}, {"llama3", llama3_word_end, true, true},
-    {"llama-v3", llama3_word_end, true, true},  {"qwen2", qwen2_word_end, false, false},
+    /* name, rule, ignore_merges, add_bos */
+    {"smollm", smollm_word_end, false, false}, {"starcoder", smollm_word_end, false, false},
+    {"refact", smollm_word_end, false, false}, {"command-r", smollm_word_end, false, false},
+    {"gpt-2", gpt2_word_end, false, false},    {"llama-bpe", llama3_word_end, true, true},
+    {"llama3", llama3_word_end, true, true},   {"llama-v3", llama3_word_end, true, true},
+    {"qwen2", qwen2_word_end, false, false},
 };
 
 fk_status fkp_pretokenizer_find(const char *name, const fkp_pretokenizer **out)
