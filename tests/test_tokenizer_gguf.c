@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tokenizer from GGUF metadata made here: what is read, and that each bad value is refused by its key. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "tests/hostile.h"
+#include "text/tokenizer_gguf.h"
+
+#include <string.h>
+
+/* A vocabulary of five tokens as a file; a test changes one field of it. */
+typedef struct vocabulary_file {
+    const char *model, *pre;
+    const char *tokens[5];
+    int32_t types[5];
+    size_t num_types; /* SIZE_MAX: the key is left out */
+    const char *merge;
+    int64_t eos_id, bos_id;
+    int add_bos; /* -1: left out */
+    const char *chat_template;
+} vocabulary_file;
+
+static const vocabulary_file good = {
+    "gpt2", "smollm",    {"a", "b", "ab", "<|im_end|>", "<|pad|>"}, {1, 1, 1, 3, 3}, 5, "a b", 4, -1,
+    -1,     "{% frob %}"};
+
+static void put_string(bytes *b, const char *text)
+{
+    bytes_put_uint(b, strlen(text), 8);
+    bytes_put_text(b, text);
+}
+
+static void put_key(bytes *b, const char *key, fk_gguf_type type, uint64_t *count)
+{
+    put_string(b, key);
+    bytes_put_uint(b, type, 4);
+    ++*count;
+}
+
+static void put_array(bytes *b, fk_gguf_type type, size_t length)
+{
+    bytes_put_uint(b, type, 4);
+    bytes_put_uint(b, length, 8);
+}
+
+static bytes make_file(const vocabulary_file *v)
+{
+    bytes b = {0};
+    uint64_t keys = 0;
+    bytes_put_text(&b, "GGUF");
+    bytes_put_uint(&b, 3, 4);
+    bytes_put_uint(&b, 0, 8); /* tensors */
+    size_t key_count = b.size;
+    bytes_put_uint(&b, 0, 8);
+    put_key(&b, "tokenizer.ggml.model", FK_GGUF_STRING, &keys);
+    put_string(&b, v->model);
+    if (v->pre) {
+        put_key(&b, "tokenizer.ggml.pre", FK_GGUF_STRING, &keys);
+        put_string(&b, v->pre);
+    }
+    put_key(&b, "tokenizer.ggml.tokens", FK_GGUF_ARRAY, &keys);
+    put_array(&b, FK_GGUF_STRING, 5);
+    for (int i = 0; i < 5; i++) put_string(&b, v->tokens[i]);
+    if (v->num_types != SIZE_MAX) {
+        put_key(&b, "tokenizer.ggml.token_type", FK_GGUF_ARRAY, &keys);
+        put_array(&b, FK_GGUF_I32, v->num_types);
+        for (size_t i = 0; i < v->num_types; i++) bytes_put_uint(&b, (uint32_t)v->types[i], 4);
+    }
+    if (v->merge) {
+        put_key(&b, "tokenizer.ggml.merges", FK_GGUF_ARRAY, &keys);
+        put_array(&b, FK_GGUF_STRING, 1);
+        put_string(&b, v->merge);
+    }
+    put_key(&b, "tokenizer.ggml.eos_token_id", FK_GGUF_U32, &keys);
+    bytes_put_uint(&b, (uint32_t)v->eos_id, 4);
+    if (v->bos_id >= 0) {
+        put_key(&b, "tokenizer.ggml.bos_token_id", FK_GGUF_U32, &keys);
+        bytes_put_uint(&b, (uint32_t)v->bos_id, 4);
+    }
+    if (v->add_bos >= 0) {
+        put_key(&b, "tokenizer.ggml.add_bos_token", FK_GGUF_BOOL, &keys);
+        bytes_put_uint(&b, (uint64_t)v->add_bos, 1);
+    }
+    if (v->chat_template) {
+        put_key(&b, "tokenizer.chat_template", FK_GGUF_STRING, &keys);
+        put_string(&b, v->chat_template);
+    }
+    bytes_set_uint(&b, key_count, keys, 8);
+    return b;
+}
+
+/* The tokenizer that the file makes, NULL with a status. */
+static fk_status load(const vocabulary_file *v, fk_tokenizer **t)
+{
+    bytes b = make_file(v);
+    fk_gguf *gguf = NULL;
+    if (fkp_gguf_open_bytes(b.data, b.size, "test.gguf", &gguf) != FK_OK) fail_msg("%s", fk_error_message());
+    fk_status status = fk_tokenizer_create_gguf(gguf, t);
+    fk_gguf_close(gguf); /* the tokenizer must not need it */
+    bytes_free(&b);
+    return status;
+}
+
+static void refuse(const vocabulary_file *v, fk_status status, const char *part)
+{
+    fk_tokenizer *t;
+    assert_int_equal(load(v, &t), status);
+    assert_null(t);
+    if (!strstr(fk_error_message(), part)) fail_msg("'%s' is not in: %s", part, fk_error_message());
+}
+
+static void reads_what_the_file_says(void **state)
+{
+    (void)state;
+    vocabulary_file v = good;
+    v.bos_id = 4;
+    v.add_bos = 1;
+    fk_tokenizer *t;
+    if (load(&v, &t) != FK_OK) fail_msg("%s", fk_error_message());
+    assert_int_equal(fk_tokenizer_vocab_size(t), 5);
+    assert_int_equal(fk_tokenizer_bos_id(t), 4);
+    assert_true(fk_tokenizer_is_eos(t, 4)); /* by its key */
+    assert_true(fk_tokenizer_is_eos(t, 3)); /* by its name */
+    assert_false(fk_tokenizer_is_eos(t, 2));
+    fk_token_list ids = {0};
+    const int32_t expected[] = {4, 2, 3, 0};
+    assert_int_equal(
+        fk_tokenizer_encode(t, "ab<|im_end|>a", 13, FK_ENCODE_PARSE_SPECIAL | FK_ENCODE_ADD_BOS, &ids),
+        FK_OK);
+    assert_int_equal(ids.count, 4);
+    assert_memory_equal(ids.ids, expected, sizeof expected);
+    fk_token_list_deinit(&ids);
+    fk_tokenizer_destroy(t);
+
+    v.num_types = SIZE_MAX; /* without types every token is a normal one */
+    if (load(&v, &t) != FK_OK) fail_msg("%s", fk_error_message());
+    assert_false(fk_tokenizer_is_special(t, 3) || fk_tokenizer_is_eos(t, 3));
+    fk_tokenizer_destroy(t);
+}
+
+static void refuses_each_bad_value(void **state)
+{
+    (void)state;
+    vocabulary_file v = good;
+    v.model = "llama";
+    refuse(&v, FK_ERROR_UNSUPPORTED, "tokenizer.ggml.model is 'llama'");
+    v = good;
+    v.pre = NULL;
+    refuse(&v, FK_ERROR_MISSING, "tokenizer.ggml.pre");
+    v = good;
+    v.pre = "smollm-9";
+    refuse(&v, FK_ERROR_UNSUPPORTED, "'smollm-9'");
+    v = good;
+    v.num_types = 4;
+    refuse(&v, FK_ERROR_INVALID, "4 entries for 5 tokens");
+    v = good;
+    v.types[2] = -7;
+    refuse(&v, FK_ERROR_UNSUPPORTED, "token 2 'ab'");
+    v = good;
+    v.tokens[1] = "a";
+    refuse(&v, FK_ERROR_INVALID, "tokens 0 and 1 are both 'a'");
+    v = good;
+    v.merge = NULL;
+    refuse(&v, FK_ERROR_MISSING, "tokenizer.ggml.merges");
+    v = good;
+    v.merge = "ab";
+    refuse(&v, FK_ERROR_INVALID, "tokenizer.ggml.merges[0]");
+    v = good;
+    v.merge = "b a";
+    refuse(&v, FK_ERROR_INVALID, "'ba'");
+    v = good;
+    v.eos_id = 5;
+    refuse(&v, FK_ERROR_INVALID, "tokenizer.ggml.eos_token_id is 5");
+    v = good;
+    v.bos_id = INT32_MAX;
+    refuse(&v, FK_ERROR_INVALID, "tokenizer.ggml.bos_token_id is 2147483647");
+    v = good;
+    v.add_bos = 1;
+    refuse(&v, FK_ERROR_INVALID, "begin-of-sequence");
+}
+
+static void chat_template_of_the_file(void **state)
+{
+    (void)state;
+    for (int with = 0; with < 2; with++) {
+        vocabulary_file v = good;
+        if (!with) v.chat_template = NULL;
+        bytes b = make_file(&v);
+        fk_gguf *gguf = NULL;
+        const fk_chat_template *t;
+        assert_int_equal(fkp_gguf_open_bytes(b.data, b.size, "test.gguf", &gguf), FK_OK);
+        assert_int_equal(fk_chat_template_find_gguf(gguf, &t),
+                         with ? FK_ERROR_UNSUPPORTED : FK_ERROR_MISSING);
+        assert_non_null(strstr(fk_error_message(), with ? "{% frob %}" : "tokenizer.chat_template"));
+        fk_gguf_close(gguf);
+        bytes_free(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_what_the_file_says),
+        cmocka_unit_test(refuses_each_bad_value),
+        cmocka_unit_test(chat_template_of_the_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
