@@ -46,6 +46,14 @@ def role(name, shape):
     return "MATRIX"
 
 
+def scale(name, shape):
+    """(offset, exponent) of value = offset + s * 2^exponent."""
+    if role(name, shape) == "MATRIX":
+        fan_in = math.prod(shape[1:])
+        return 0, -15 - fan_in.bit_length() // 2       # bit_length = floor(log2) + 1
+    return {"NORM": (1, -19), "BIAS": (0, -21), "EMBEDDING": (0, -15)}[role(name, shape)]
+
+
 def values(seed, name, shape, start=0, count=None):
     """float32 values of the elements start .. start + count - 1 (default: all, in the given shape)."""
     key = mix64(np.array([seed ^ golden.fnv1a64(name.encode())], np.uint64))
@@ -54,18 +62,8 @@ def values(seed, name, shape, start=0, count=None):
     index = np.arange(count, dtype=np.uint64) + np.uint64(start)
     h = mix64(key + (index + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
     s = sum(((h >> np.uint64(shift)) & np.uint64(0xFFFF)).astype(np.int64) for shift in (0, 16, 32, 48)) - 131070
-    s = s.astype(np.float32)
-    kind = role(name, shape)
-    if kind == "NORM":
-        result = np.float32(1) + s * np.float32(2**-19)
-    elif kind == "BIAS":
-        result = s * np.float32(2**-21)
-    elif kind == "EMBEDDING":
-        result = s * np.float32(2**-15)
-    else:
-        fan_in = math.prod(shape[1:])
-        k = (fan_in.bit_length() - 1 + 1) // 2         # bit_length - 1 = floor(log2)
-        result = s * np.float32(2.0 ** (-15 - k))
+    offset, exponent = scale(name, shape)
+    result = np.float32(offset) + s.astype(np.float32) * np.float32(2.0**exponent)
     return result.reshape(shape) if whole else result
 
 
