@@ -25,6 +25,20 @@ static inline int64_t fkp_random_below(fk_random *r, int64_t bound)
     return (int64_t)((wide)fkp_random_u64(r) * (uint64_t)bound >> 64);
 }
 
+/* A step width with which i * stride % n visits all of [0, n): prime to n, random below it. 1 for n below 2. */
+static inline int64_t fkp_random_stride(fk_random *r, int64_t n)
+{
+    for (int64_t stride = n > 1 ? 1 + fkp_random_below(r, n - 1) : 1;; stride++) {
+        int64_t a = stride, b = n;
+        while (b) {
+            int64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        if (a == 1 || n < 2) return stride;
+    }
+}
+
 /* Uniform in [0, 1), 53 bits. */
 static inline double fkp_random_uniform(fk_random *r)
 {

@@ -41,18 +41,11 @@ static fk_cost cost(const fk_store_kvcache_args *a)
     return (fk_cost){.read_bytes = bytes + (double)fk_tensor_nbytes(a->slot_mapping), .write_bytes = bytes};
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    return b ? gcd(b, a % b) : a;
-}
-
-/* Distinct slots in scattered order, the last one first: steps of a stride prime to their number. About one row in five is
- * padding. */
+/* Distinct slots in scattered order, the last one first. About one row in five is padding. */
 static void fill(fk_random *random, const fk_store_kvcache_args *a)
 {
     int64_t slots = a->key_cache->shape[0] * a->key_cache->shape[1], m = a->slot_mapping->shape[0];
-    int64_t stride = slots > 1 ? 1 + fkp_random_below(random, slots - 1) : 1;
-    while (gcd(stride, slots) > 1) stride++;
+    int64_t stride = fkp_random_stride(random, slots);
     for (int64_t t = 0; t < m; t++) {
         bool padding = t >= slots || (t > 0 && fkp_random_below(random, 5) == 0);
         fkp_set_int(a->slot_mapping, fkp_at1(a->slot_mapping, t), padding ? -1 : slots - 1 - t * stride % slots);

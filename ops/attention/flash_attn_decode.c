@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention of one new token per sequence over a paged cache, the specification: scores and probabilities in double, one
+ * rounding at the end. The query is the last cached token; a sequence without cached tokens (padding of a fixed batch)
+ * gives zeros. */
+#include <fk/ops.h>
+
+#include "ops/attention/paged_attention.h"
+
+static fk_status reference(fk_ctx *ctx, const fk_flash_attn_decode_args *a)
+{
+    paged_attention p = {.q = a->q, .k = a->k, .v = a->v, .seqused_k = a->seqused_k, .block_table = a->block_table,
+                         .max_seqlen_k = a->max_seqlen_k, .window_size = a->window_size,
+                         .scale = paged_scale(a->softmax_scale, a->q), .softcap = (double)a->softcap};
+    double *scores = paged_scores(ctx, &p);
+    if (!scores) return fk_ctx_status(ctx);
+    for (int64_t b = 0; b < a->q->shape[0]; b++) {
+        int64_t length, begin, end;
+        FK_TRY(paged_length(ctx, &p, b, &length));
+        paged_visible(length - 1, length, true, a->window_size, &begin, &end);
+        for (int64_t h = 0; h < a->q->shape[1]; h++) paged_attend(&p, b, b, h, begin, end, scores, a->out);
+    }
+    return FK_OK;
+}
+
+static fk_status check(fk_ctx *ctx, const fk_flash_attn_decode_args *a)
+{
+    return paged_check(ctx, a->q, a->k);
+}
+
+static fk_cost cost(const fk_flash_attn_decode_args *a)
+{
+    double keys = 0;
+    for (int64_t b = 0; b < a->q->shape[0]; b++) {
+        int64_t length = paged_readable(a->seqused_k) ? fkp_int1(a->seqused_k, b) : a->max_seqlen_k, begin, end;
+        paged_visible(length - 1, length, true, a->window_size, &begin, &end);
+        keys += (double)(end - begin);
+    }
+    double size = fk_dtype_bits(a->q->dtype) / 8.0;
+    return (fk_cost){.read_bytes = (double)fk_tensor_nbytes(a->q) + 2 * keys * (double)(a->k->shape[2] * a->k->shape[3]) * size +
+                                   (double)fk_tensor_nbytes(a->seqused_k),
+                     .write_bytes = (double)fk_tensor_nbytes(a->out),
+                     .flops = 4 * keys * (double)(a->q->shape[1] * a->q->shape[2])};
+}
+
+static void fill(fk_random *random, const fk_flash_attn_decode_args *a)
+{
+    paged_fill_cache(random, NULL, a->seqused_k, a->block_table, a->k->shape[0], a->k->shape[1], a->max_seqlen_k);
+}
+
+#define DEFAULTS " softmax_scale=0 window_size=-1 softcap=0"
+static const char *const cases[] = {
+    "B=0 H=2 K=1 E=8 N=1 S=4 M=1 max_seqlen_k=0" DEFAULTS,
+    "B=1 H=1 K=1 E=1 N=1 S=1 M=1 max_seqlen_k=1" DEFAULTS,
+    "B=1 H=3 K=1 E=16 N=2 S=8 M=2 max_seqlen_k=9" DEFAULTS,
+    "B=5 H=4 K=2 E=15 N=15 S=16 M=3 max_seqlen_k=40" DEFAULTS,
+    "B=3 H=9 K=3 E=64 N=20 S=16 M=5 max_seqlen_k=70" DEFAULTS,
+    "B=1 H=9 K=3 E=64 N=40 S=16 M=33 max_seqlen_k=513" DEFAULTS,
+    "B=4 H=32 K=8 E=128 N=40 S=16 M=10 max_seqlen_k=150" DEFAULTS,
+    "B=2 H=8 K=2 E=128 N=9 S=16 M=4 max_seqlen_k=60 softmax_scale=0.05 window_size=-1 softcap=0",
+    "B=2 H=4 K=2 E=32 N=11 S=8 M=5 max_seqlen_k=37 softmax_scale=0 window_size=7 softcap=0",
+    "B=2 H=2 K=1 E=32 N=7 S=8 M=3 max_seqlen_k=20 softmax_scale=0 window_size=-1 softcap=2.5",
+    NULL};
+
+#define FK_OP_DEF "attention/flash_attn_decode.def"
+#define FK_OP_REFERENCE reference
+#define FK_OP_CHECK check
+#define FK_OP_COST cost
+#define FK_OP_FILL fill
+#define FK_OP_CASES cases
+#include "fk/define_op.h"

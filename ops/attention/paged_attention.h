@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the references of attention over a paged cache share: one query of one head against its keys, the counting of
+ * work, and generated sequences. Token j of sequence b is in block block_table[b][j / S], slot j % S. */
+#ifndef FK_OPS_PAGED_ATTENTION_H
+#define FK_OPS_PAGED_ATTENTION_H
+
+#include <math.h>
+
+#include <fk/ctx.h>
+
+#include "core/element.h"
+#include "core/random.h"
+
+typedef struct paged_attention {
+    const fk_tensor *q, *k, *v; /* [T, H, E], [N, S, K, E] twice */
+    const fk_tensor *seqused_k, *block_table;
+    int64_t max_seqlen_k;
+    int64_t window_size; /* negative: none */
+    double scale, softcap;
+} paged_attention;
+
+/* The softmax scale of a call: 0 stands for 1/sqrt(E). */
+static inline double paged_scale(float softmax_scale, const fk_tensor *q)
+{
+    return softmax_scale != 0 ? (double)softmax_scale : 1 / sqrt((double)q->shape[2]);
+}
+
+/* Room for the scores of one query; NULL with the context's error. */
+static inline double *paged_scores(fk_ctx *ctx, const paged_attention *a)
+{
+    int64_t room = a->block_table->shape[1] * a->k->shape[1];
+    return fk_ctx_scratch(ctx, (size_t)(room < a->max_seqlen_k || a->max_seqlen_k < 0 ? room : a->max_seqlen_k) * sizeof(double));
+}
+
+/* Cached tokens of sequence b, checked together with the blocks that hold them. */
+static inline fk_status paged_length(fk_ctx *ctx, const paged_attention *a, int64_t b, int64_t *length)
+{
+    int64_t block_size = a->k->shape[1], n = fkp_int1(a->seqused_k, b), room = a->block_table->shape[1] * block_size;
+    if (n < 0 || n > room || n > a->max_seqlen_k)
+        return fk_ctx_fail(ctx, FK_ERROR_INVALID, "seqused_k[%lld] is %lld, but the block table has room for %lld and max_seqlen_k is %lld",
+                           (long long)b, (long long)n, (long long)room, (long long)a->max_seqlen_k);
+    for (int64_t i = 0; i * block_size < n; i++) {
+        int64_t block = fkp_int(a->block_table, fkp_at2(a->block_table, b, i));
+        if (block < 0 || block >= a->k->shape[0])
+            return fk_ctx_fail(ctx, FK_ERROR_INVALID, "block_table[%lld][%lld] is %lld, but the cache has %lld blocks",
+                               (long long)b, (long long)i, (long long)block, (long long)a->k->shape[0]);
+    }
+    *length = n;
+    return FK_OK;
+}
+
+/* Keys [*begin, *end) that the query at `position` of a sequence with `length` cached tokens sees. */
+static inline void paged_visible(int64_t position, int64_t length, bool causal, int64_t window_size, int64_t *begin, int64_t *end)
+{
+    *end = causal && position + 1 < length ? position + 1 : length;
+    *begin = window_size >= 0 && position - window_size > 0 ? position - window_size : 0;
+    if (*end < *begin) *end = *begin;
+}
+
+/* out[t, h] = softmax over keys [begin, end) times values; zeros when there are none. `scores` has room for end - begin. */
+static inline void paged_attend(const paged_attention *a, int64_t b, int64_t t, int64_t h, int64_t begin, int64_t end,
+                                double *scores, const fk_tensor *out)
+{
+    int64_t features = a->q->shape[2], block_size = a->k->shape[1], kv_head = h / (a->q->shape[1] / a->k->shape[2]);
+    double largest = -INFINITY, sum = 0;
+    for (int64_t j = begin; j < end; j++) {
+        int64_t block = fkp_int(a->block_table, fkp_at2(a->block_table, b, j / block_size));
+        double score = 0;
+        for (int64_t e = 0; e < features; e++)
+            score += fk_load_element(fkp_at3(a->q, t, h, e), a->q->dtype) *
+                     fk_load_element(fkp_at4(a->k, block, j % block_size, kv_head, e), a->k->dtype);
+        score *= a->scale;
+        if (a->softcap > 0) score = a->softcap * tanh(score / a->softcap);
+        scores[j - begin] = score;
+        if (score > largest) largest = score;
+    }
+    for (int64_t j = begin; j < end; j++) sum += scores[j - begin] = exp(scores[j - begin] - largest);
+    for (int64_t e = 0; e < features; e++) {
+        double value = 0;
+        for (int64_t j = begin; j < end; j++) {
+            int64_t block = fkp_int(a->block_table, fkp_at2(a->block_table, b, j / block_size));
+            value += scores[j - begin] * fk_load_element(fkp_at4(a->v, block, j % block_size, kv_head, e), a->v->dtype);
+        }
+        fk_store_element(fkp_at3(out, t, h, e), out->dtype, begin < end ? value / sum : 0);
+    }
+}
+
+static inline fk_status paged_check(fk_ctx *ctx, const fk_tensor *q, const fk_tensor *k)
+{
+    if (k->shape[2] > 0 && q->shape[1] % k->shape[2] == 0) return FK_OK;
+    return fk_ctx_fail(ctx, FK_ERROR_INVALID, "%lld query heads are no multiple of %lld KV heads", (long long)q->shape[1],
+                       (long long)k->shape[2]);
+}
+
+/* True when the integers of a call can be read: costs are exact then, otherwise every sequence counts as the longest. */
+static inline bool paged_readable(const fk_tensor *lengths)
+{
+    return lengths->device.type == FK_CPU && lengths->data;
+}
+
+/* Lengths and blocks of B sequences: the first has max_seqlen_k tokens (as many as fit), of four or more one is empty; used
+ * blocks are distinct and scattered over the cache, unused entries are 0. A sequence has at least as many tokens as queries
+ * where the cache has room; cu_seqlens_q is NULL when each has one. */
+static inline void paged_fill_cache(fk_random *random, const fk_tensor *cu_seqlens_q, const fk_tensor *seqused_k,
+                                    const fk_tensor *block_table, int64_t num_blocks, int64_t block_size, int64_t max_seqlen_k)
+{
+    int64_t sequences = seqused_k->shape[0], entries = block_table->shape[1], used = 0;
+    int64_t stride = fkp_random_stride(random, num_blocks);
+    for (int64_t b = 0; b < sequences; b++) {
+        int64_t least = cu_seqlens_q ? fkp_int1(cu_seqlens_q, b + 1) - fkp_int1(cu_seqlens_q, b) : 1;
+        int64_t most = (num_blocks - used) / (sequences - b) * block_size; /* a fair share of what is left */
+        if (most > entries * block_size) most = entries * block_size;
+        if (most > max_seqlen_k) most = max_seqlen_k;
+        int64_t length = b == 0 || most <= least ? most : least + fkp_random_below(random, most - least + 1);
+        if (sequences >= 4 && b == 1) length = 0;
+        fkp_set_int(seqused_k, fkp_at1(seqused_k, b), length);
+        for (int64_t i = 0; i < entries; i++) {
+            int64_t block = i * block_size < length ? num_blocks - 1 - used++ * stride % num_blocks : 0;
+            fkp_set_int(block_table, fkp_at2(block_table, b, i), block);
+        }
+    }
+}
+
+/* Splits T queries over the sequences, none with more than max_seqlen_q, the first with as many as it may have. */
+static inline void paged_fill_cu_seqlens(fk_random *random, const fk_tensor *cu_seqlens_q, int64_t num_tokens, int64_t max_seqlen_q)
+{
+    int64_t sequences = cu_seqlens_q->shape[0] - 1, start = 0;
+    for (int64_t b = 0; b < sequences; b++) {
+        fkp_set_int(cu_seqlens_q, fkp_at1(cu_seqlens_q, b), start);
+        int64_t left = num_tokens - start, least = left - (sequences - 1 - b) * max_seqlen_q;
+        int64_t most = left < max_seqlen_q ? left : max_seqlen_q;
+        if (least < 0) least = 0;
+        start += b == 0 || least >= most ? most : least + fkp_random_below(random, most - least + 1);
+    }
+    fkp_set_int(cu_seqlens_q, fkp_at1(cu_seqlens_q, sequences), start);
+}
+
+#endif
