@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `list`: what there is, from the registry and the compiled-in tables. */
+#include "cli/list.h"
+
+#include <string.h>
+
+#include "cli/nearest.h"
+
+#define AT(field) offsetof(fkp_list_options, field)
+static const fkp_option options[] = {
+    {"level", FKP_OPT_STRING, AT(level), "L1..L4", "operators of this level only (several: L1,L2)", .max = 0},
+    {"model", FKP_OPT_STRING, AT(model), "M", "what this architecture uses", .max = 0},
+    {"family", FKP_OPT_STRING, AT(family), "F", "this family only: of models (llm, vision, ...) or of operators (norm, attention, ...)", .max = 0},
+    {"scenario", FKP_OPT_STRING, AT(scenario), "S", "what this scenario runs (list scenarios)", .max = 0},
+    {"candidates", FKP_OPT_STRING, AT(candidates), "DIR", "folder that `list candidates` looks at", "candidates", .max = 0},
+    {"map", FKP_OPT_FLAG, AT(map), NULL, "operators against architectures", .max = 0},
+    {"planned", FKP_OPT_FLAG, AT(planned), NULL, "also operators that are not built yet (no implementations)", .max = 0},
+    {NULL, FKP_OPT_FLAG, 0, NULL, NULL, .max = 0}};
+
+/* Stops at the first of the kinds that `word` names. */
+static const struct {
+    const char *name;
+    int (*run)(fkp_cli *cli, const fkp_list_options *options);
+} kinds[] = {{"operators", fkp_list_operators}, {"models", fkp_list_models},       {"families", fkp_list_families},
+             {"workloads", fkp_list_workloads}, {"scenarios", fkp_list_scenarios}, {"candidates", fkp_list_candidates}};
+
+fk_status fkp_find_architecture(const char *name, int *row)
+{
+    const fkp_tsv *table = fkp_architectures();
+    char base[128];
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name); /* "llama:8b" is a llama */
+    *row = fkp_tsv_find(table, "architecture", base);
+    if (*row >= 0) return FK_OK;
+    fkp_nearest nearest = {.word = name};
+    for (int i = 0; i < table->count; i++) fkp_nearest_offer(&nearest, fkp_tsv_cell(table, i, "architecture"));
+    return fkp_fail_unknown("model", &nearest, "'fastkernels list models' shows them");
+}
+
+fk_status fkp_check_family(const char *family, bool of_operators)
+{
+    fkp_nearest nearest = {.word = family};
+    const fkp_tsv *table = fkp_architectures();
+    if (of_operators) {
+        for (int i = 0; i < fk_op_count(); i++) {
+            static char names[64];
+            snprintf(names, sizeof names, "%.*s", (int)strcspn(fk_op_at(i)->family, "/"), fk_op_at(i)->family);
+            if (strcmp(names, family) == 0) return FK_OK;
+        }
+    } else {
+        for (int i = 0; i < table->count; i++) {
+            if (strcmp(fkp_tsv_cell(table, i, "family"), family) == 0) return FK_OK;
+            fkp_nearest_offer(&nearest, fkp_tsv_cell(table, i, "family"));
+        }
+    }
+    return fkp_fail_unknown("family", &nearest, "'fastkernels list' shows them");
+}
+
+static int run(fkp_cli *cli, const void *values)
+{
+    const fkp_list_options *o = values;
+    const char *word = cli->num_args > 0 ? cli->args[0] : "operators";
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].name, word) == 0) return kinds[i].run(cli, o);
+    fkp_nearest nearest = {.word = word};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) fkp_nearest_offer(&nearest, kinds[i].name);
+    return fkp_exit(cli, fkp_fail_unknown("kind of list", &nearest, "operators, models, families, workloads, scenarios, candidates"));
+}
+
+const fkp_command fkp_command_list = {
+    .name = "list",
+    .summary = "what there is: operators, models, families, workloads, scenarios, candidates",
+    .usage = "[operators|models|families|workloads|scenarios|candidates]",
+    .options = options,
+    .options_size = sizeof(fkp_list_options),
+    .details = "Without a word it lists the operators. A model's stage is a row of letters: R its reference equals the golden,\n"
+               "G its CUDA baselines are verified on a GPU, B it can be benched, E eval runs it, P it is ahead of the peer.",
+    .examples = {"fastkernels list operators --level L1 --model llama", "fastkernels list models --family vision --json"},
+    .max_args = 1,
+    .run = run};
