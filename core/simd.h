@@ -122,25 +122,77 @@ static inline void fkp_s_store(void *p, fk_dtype dtype, int64_t i, float v)
     else ((uint16_t *)p)[i] = fkp_f16_from_f32(v);
 }
 
+static inline fkp_vf fkp_v_select(fkp_vi mask, fkp_vf yes, fkp_vf no)
+{
+    return (fkp_vf)(((fkp_vi)yes & mask) | ((fkp_vi)no & ~mask));
+}
+
+/* Sums and maxima over the lanes by halves: lane i meets lane i + n/2, then i + n/4, ... The order is fixed. */
+#if FKP_LANES == 16
+#define FKP_V_FOLD(v, op)                                                                                            \
+    v = op(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));                  \
+    v = op(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));                  \
+    v = op(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));                  \
+    v = op(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14))
+#elif FKP_LANES == 8
+#define FKP_V_FOLD(v, op)                                                                                            \
+    v = op(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));                                                \
+    v = op(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5));                                                \
+    v = op(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6))
+#else
+#define FKP_V_FOLD(v, op)                                                                                            \
+    v = op(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));                                                            \
+    v = op(v, __builtin_shufflevector(v, v, 1, 0, 3, 2))
+#endif
+
+static inline fkp_vf fkp_v_add(fkp_vf a, fkp_vf b)
+{
+    return a + b;
+}
+
+/* Lane by lane the larger; b where one is NaN. */
+static inline fkp_vf fkp_v_larger(fkp_vf a, fkp_vf b)
+{
+    return fkp_v_select(a > b, a, b);
+}
+
 static inline float fkp_v_sum(fkp_vf v)
 {
-    float sum[FKP_LANES];
-    memcpy(sum, &v, sizeof sum);
-    for (int n = FKP_LANES / 2; n > 0; n /= 2)
-        for (int i = 0; i < n; i++) sum[i] += sum[i + n];
-    return sum[0];
+    FKP_V_FOLD(v, fkp_v_add);
+    return v[0];
 }
 
 static inline float fkp_v_max(fkp_vf v)
 {
-    float max = v[0];
-    for (int i = 1; i < FKP_LANES; i++) max = v[i] > max ? v[i] : max;
-    return max;
+    FKP_V_FOLD(v, fkp_v_larger);
+    return v[0];
 }
 
-static inline fkp_vf fkp_v_select(fkp_vi mask, fkp_vf yes, fkp_vf no)
+/* Interleaves: low halves a0 b0 a1 b1 ..., and high halves. */
+#if FKP_LANES == 16
+#define FKP_V_ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define FKP_V_ZIP_HIGH(a, b)                                                                                         \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif FKP_LANES == 8
+#define FKP_V_ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define FKP_V_ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define FKP_V_ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define FKP_V_ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+
+/* Transposes a square of lanes: one round moves the highest bit of the row number to the lowest of the column number, and
+ * as many rounds as there are bits exchange the two. */
+static inline void fkp_v_transpose(fkp_vf rows[FKP_LANES])
 {
-    return (fkp_vf)(((fkp_vi)yes & mask) | ((fkp_vi)no & ~mask));
+    for (int bit = 1; bit < FKP_LANES; bit *= 2) {
+        fkp_vf in[FKP_LANES];
+        for (int i = 0; i < FKP_LANES; i++) in[i] = rows[i];
+        for (int i = 0; i < FKP_LANES / 2; i++) {
+            rows[2 * i] = FKP_V_ZIP_LOW(in[i], in[i + FKP_LANES / 2]);
+            rows[2 * i + 1] = FKP_V_ZIP_HIGH(in[i], in[i + FKP_LANES / 2]);
+        }
+    }
 }
 
 /* e^x. Below -87.3 the result is 0, above 88.7 infinity; NaN stays NaN. */
