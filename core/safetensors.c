@@ -153,6 +153,7 @@ static fk_status read_metadata(fk_safetensors *f, json_t *object)
 {
     const char *key;
     json_t *value;
+    if (json_is_null(object)) return FK_OK; /* the reference implementation takes it for absent */
     if (!json_is_object(object)) return fail_field("__metadata__", object, "an object");
     f->metadata = calloc(json_object_size(object) + 1, sizeof *f->metadata);
     if (!f->metadata)

@@ -14,6 +14,7 @@
 #include "core/file_map.h"
 #include "core/gguf.h"
 #include "core/safetensors.h"
+#include "format_readers.h"
 #include "hostile.h"
 
 #ifndef FK_SOURCE_DIR
@@ -21,8 +22,6 @@
 #endif
 #define GOLDENS FK_SOURCE_DIR "/tests/goldens/"
 #define SMOLLM2 "SmolLM2-135M-Instruct.Q4_1"
-
-static volatile uint64_t sink; /* keeps the reads of read_everything */
 
 static void assert_message(const char *needle)
 {
@@ -325,46 +324,6 @@ static good_file make_good(void)
     return f;
 }
 
-static fk_status open_everything(const uint8_t *data, size_t size)
-{
-    fk_gguf *g;
-    uint64_t sum = 0;
-    float row[256];
-    fk_status status = fkp_gguf_open_bytes(data, size, "hostile.gguf", &g);
-    if (status != FK_OK) {
-        assert_null(g);
-        assert_message("hostile.gguf: ");
-        return status;
-    }
-    for (size_t i = 0; i < fk_gguf_key_count(g); i++) {
-        const char *key = fk_gguf_key_at(g, i);
-        fk_gguf_string s;
-        const fk_gguf_string *strings;
-        fk_gguf_array a;
-        size_t count;
-        double d;
-        if (fk_gguf_get_f64(g, key, &d) == FK_OK) sum += d > 0;
-        if (fk_gguf_get_string(g, key, &s) == FK_OK)
-            for (size_t k = 0; k < s.size; k++) sum += (uint8_t)s.data[k];
-        if (fk_gguf_get_strings(g, key, &strings, &count) == FK_OK)
-            for (size_t k = 0; k < count; k++)
-                for (size_t c = 0; c < strings[k].size; c++) sum += (uint8_t)strings[k].data[c];
-        if (fk_gguf_get_numbers(g, key, &a) == FK_OK)
-            for (size_t k = 0; k < a.count; k++) sum += fk_gguf_array_f64(&a, k) > 0;
-    }
-    for (size_t i = 0; i < fk_gguf_tensor_count(g); i++) {
-        const fk_gguf_tensor *t = fk_gguf_tensor_at(g, i);
-        fk_tensor view;
-        for (size_t k = 0; k < t->nbytes; k++) sum += ((const uint8_t *)t->data)[k];
-        if (fk_gguf_view(g, t, &view) == FK_OK) assert_int_equal(fk_tensor_nbytes(&view), t->nbytes);
-        if (t->nbytes > 0 && t->shape[t->ndim - 1] <= 256 && fk_gguf_dequantize(g, t, 0, 1, row) == FK_OK)
-            sum += row[0] > 0;
-    }
-    sink += sum;
-    fk_gguf_close(g);
-    return FK_OK;
-}
-
 static void test_patched_fields(void **state)
 {
     (void)state;
@@ -422,11 +381,11 @@ static void test_patched_fields(void **state)
         {"end past the file", f.offset, 64, 8,
          "tensor 'w': 68 bytes at offset 64 go past the end of the 108 bytes"},
     };
-    assert_int_equal(hostile_try(open_everything, &f.b), FK_OK);
+    assert_int_equal(hostile_try(read_gguf, &f.b), FK_OK);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bytes bad = bytes_copy(&f.b);
         bytes_set_uint(&bad, cases[i].at, cases[i].value, cases[i].size);
-        hostile_refused(open_everything, &bad, cases[i].what, cases[i].needle);
+        hostile_refused(read_gguf, &bad, cases[i].what, cases[i].needle);
         bytes_free(&bad);
     }
     bytes good = f.b;
@@ -456,10 +415,10 @@ static void test_built_files(void **state)
 {
     (void)state;
     bytes b = {0};
-    hostile_refused(open_everything, &b, "empty file", "truncated: magic needs 4 bytes");
+    hostile_refused(read_gguf, &b, "empty file", "truncated: magic needs 4 bytes");
 
     b = start_file(0, 0);
-    assert_int_equal(hostile_try(open_everything, &b), FK_OK); /* nothing in it, but valid */
+    assert_int_equal(hostile_try(read_gguf, &b), FK_OK); /* nothing in it, but valid */
     bytes_free(&b);
 
     b = start_file(0, 2);
@@ -468,13 +427,13 @@ static void test_built_files(void **state)
         bytes_put_uint(&b, FK_GGUF_U8, 4);
         bytes_put_uint(&b, 7, 1);
     }
-    hostile_refused(open_everything, &b, "duplicate key", "metadata 'twice' occurs twice");
+    hostile_refused(read_gguf, &b, "duplicate key", "metadata 'twice' occurs twice");
     bytes_free(&b);
 
     b = start_file(2, 0);
     for (int i = 0; i < 2; i++) put_tensor(&b, "same", 8, FK_Q_F32, 32 * (uint64_t)i);
     bytes_put_fill(&b, 0, 128);
-    hostile_refused(open_everything, &b, "duplicate tensor", "tensor 'same' occurs twice");
+    hostile_refused(read_gguf, &b, "duplicate tensor", "tensor 'same' occurs twice");
     bytes_free(&b);
 
     b = start_file(0, 1);
@@ -484,14 +443,13 @@ static void test_built_files(void **state)
         bytes_put_uint(&b, FK_GGUF_ARRAY, 4);
         bytes_put_uint(&b, 1, 8);
     }
-    hostile_refused(open_everything, &b, "nested arrays",
-                    "metadata 'deep': arrays nested deeper than 4 levels");
+    hostile_refused(read_gguf, &b, "nested arrays", "metadata 'deep': arrays nested deeper than 4 levels");
     bytes_free(&b);
 
     b = start_file(1, 0);
     put_tensor(&b, "\x1b[31mred\n", 8, FK_Q_F32, 1);
     bytes_put_fill(&b, 0, 128);
-    hostile_refused(open_everything, &b, "control bytes in a name", "tensor '\\x1b[31mred\\x0a': offset 1");
+    hostile_refused(read_gguf, &b, "control bytes in a name", "tensor '\\x1b[31mred\\x0a': offset 1");
     bytes_free(&b);
 }
 
@@ -504,7 +462,7 @@ static void test_unknown_type(void **state)
     put_tensor(&b, "empty", 0, FK_Q_F32, 32);
     while (b.size % 32 != 0) bytes_put_fill(&b, 0, 1);
     bytes_put_fill(&b, 0, 32);
-    assert_int_equal(hostile_try(open_everything, &b), FK_OK);
+    assert_int_equal(hostile_try(read_gguf, &b), FK_OK);
     fk_gguf *g;
     fk_tensor view;
     const fk_gguf_tensor *t;
@@ -525,8 +483,8 @@ static void test_cut_and_corrupted(void **state)
 {
     (void)state;
     good_file f = make_good();
-    hostile_truncations(open_everything, &f.b, f.b.size);
-    size_t refused = hostile_corruptions(open_everything, &f.b, f.end_of_header);
+    hostile_truncations(read_gguf, &f.b, f.b.size);
+    size_t refused = hostile_corruptions(read_gguf, &f.b, f.end_of_header);
     assert_true(refused >
                 f.end_of_header); /* of 11 attempts per byte; changed text and numbers are accepted */
     bytes_free(&f.b);
@@ -536,8 +494,8 @@ static void test_cut_and_corrupted(void **state)
     bytes golden = {0};
     bytes_put(&golden, map.data, map.size);
     fkp_file_map_close(&map);
-    hostile_truncations(open_everything, &golden, 4416 + 24); /* the end of the last tensor; then padding */
-    assert_true(hostile_corruptions(open_everything, &golden, 1728) > 1728);
+    hostile_truncations(read_gguf, &golden, 4416 + 24); /* the end of the last tensor; then padding */
+    assert_true(hostile_corruptions(read_gguf, &golden, 1728) > 1728);
     bytes_free(&golden);
 }
 
