@@ -29,21 +29,19 @@ static fk_status check(fk_ctx *ctx, const fk_flash_attn_decode_args *a)
 
 static fk_cost cost(const fk_flash_attn_decode_args *a)
 {
-    double keys = 0;
-    for (int64_t b = 0; b < a->q->shape[0]; b++) {
-        int64_t length = paged_readable(a->seqused_k) ? fkp_int1(a->seqused_k, b) : a->max_seqlen_k, begin, end;
-        paged_visible(length - 1, length, true, a->window_size, &begin, &end);
-        keys += (double)(end - begin);
-    }
+    double pairs, keys;
+    paged_work(a->q->shape[0], NULL, a->seqused_k, a->max_seqlen_k, true, a->window_size, &pairs, &keys);
     double size = fk_dtype_bits(a->q->dtype) / 8.0;
     return (fk_cost){.read_bytes = (double)fk_tensor_nbytes(a->q) + 2 * keys * (double)(a->k->shape[2] * a->k->shape[3]) * size +
                                    (double)fk_tensor_nbytes(a->seqused_k),
                      .write_bytes = (double)fk_tensor_nbytes(a->out),
-                     .flops = 4 * keys * (double)(a->q->shape[1] * a->q->shape[2])};
+                     .flops = 4 * pairs * (double)(a->q->shape[1] * a->q->shape[2])};
 }
 
 static void fill(fk_random *random, const fk_flash_attn_decode_args *a)
 {
+    paged_limit(a->q);
+    paged_limit(a->k);
     paged_fill_cache(random, NULL, a->seqused_k, a->block_table, a->k->shape[0], a->k->shape[1], a->max_seqlen_k);
 }
 

@@ -39,20 +39,8 @@ static fk_status check(fk_ctx *ctx, const fk_flash_attn_prefill_args *a)
 
 static fk_cost cost(const fk_flash_attn_prefill_args *a)
 {
-    bool exact = paged_readable(a->seqused_k) && paged_readable(a->cu_seqlens_q);
-    int64_t sequences = a->seqused_k->shape[0];
-    double pairs = 0, keys = 0; /* query and key that meet; keys read */
-    for (int64_t b = 0; b < sequences; b++) {
-        int64_t queries = exact ? fkp_int1(a->cu_seqlens_q, b + 1) - fkp_int1(a->cu_seqlens_q, b) : a->q->shape[0] / sequences;
-        int64_t length = exact ? fkp_int1(a->seqused_k, b) : a->max_seqlen_k, first = length;
-        for (int64_t i = 0; i < queries; i++) {
-            int64_t begin, end;
-            paged_visible(length - queries + i, length, a->causal, a->window_size, &begin, &end);
-            pairs += (double)(end - begin);
-            if (begin < first) first = begin;
-        }
-        keys += (double)(length - first);
-    }
+    double pairs, keys;
+    paged_work(a->q->shape[0], a->cu_seqlens_q, a->seqused_k, a->max_seqlen_k, a->causal, a->window_size, &pairs, &keys);
     double size = fk_dtype_bits(a->q->dtype) / 8.0;
     return (fk_cost){.read_bytes = (double)fk_tensor_nbytes(a->q) + 2 * keys * (double)(a->k->shape[2] * a->k->shape[3]) * size +
                                    (double)fk_tensor_nbytes(a->cu_seqlens_q) + (double)fk_tensor_nbytes(a->seqused_k),
@@ -62,6 +50,8 @@ static fk_cost cost(const fk_flash_attn_prefill_args *a)
 
 static void fill(fk_random *random, const fk_flash_attn_prefill_args *a)
 {
+    paged_limit(a->q);
+    paged_limit(a->k);
     paged_fill_cu_seqlens(random, a->cu_seqlens_q, a->q->shape[0], a->max_seqlen_q);
     paged_fill_cache(random, a->cu_seqlens_q, a->seqused_k, a->block_table, a->k->shape[0], a->k->shape[1], a->max_seqlen_k);
 }

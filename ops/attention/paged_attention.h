@@ -92,10 +92,27 @@ static inline fk_status paged_check(fk_ctx *ctx, const fk_tensor *q, const fk_te
                        (long long)k->shape[2]);
 }
 
-/* True when the integers of a call can be read: costs are exact then, otherwise every sequence counts as the longest. */
-static inline bool paged_readable(const fk_tensor *lengths)
+/* Work of attending, from the integers of the call when the host can read them; else every sequence counts as the
+ * longest. pairs: queries times keys they see; keys: keys that must be read. cu_seqlens_q is NULL for one query each. */
+static inline void paged_work(int64_t num_queries, const fk_tensor *cu_seqlens_q, const fk_tensor *seqused_k, int64_t max_seqlen_k,
+                              bool causal, int64_t window_size, double *pairs, double *keys)
 {
-    return lengths->device.type == FK_CPU && lengths->data;
+    bool exact = seqused_k->device.type == FK_CPU && seqused_k->data && (!cu_seqlens_q || cu_seqlens_q->data);
+    int64_t sequences = seqused_k->shape[0];
+    *pairs = *keys = 0;
+    for (int64_t b = 0; b < sequences; b++) {
+        int64_t queries = 1;
+        if (cu_seqlens_q)
+            queries = exact ? fkp_int1(cu_seqlens_q, b + 1) - fkp_int1(cu_seqlens_q, b) : num_queries / sequences;
+        int64_t length = exact ? fkp_int1(seqused_k, b) : max_seqlen_k, first = length;
+        for (int64_t i = 0; i < queries; i++) {
+            int64_t begin, end;
+            paged_visible(length - queries + i, length, causal, window_size, &begin, &end);
+            *pairs += (double)(end - begin);
+            if (begin < first) first = begin;
+        }
+        *keys += (double)(length - first);
+    }
 }
 
 /* Lengths and blocks of B sequences: the first has max_seqlen_k tokens (as many as fit), of four or more one is empty; used
@@ -133,6 +150,34 @@ static inline void paged_fill_cu_seqlens(fk_random *random, const fk_tensor *cu_
         start += b == 0 || least >= most ? most : least + fkp_random_below(random, most - least + 1);
     }
     fkp_set_int(cu_seqlens_q, fkp_at1(cu_seqlens_q, sequences), start);
+}
+
+/* Positions and slots of the new tokens, which are the last of each sequence. Tokens of a sequence without room are padding:
+ * position 0, slot -1. `positions` may be NULL. */
+static inline void paged_fill_tokens(const fk_tensor *cu_seqlens_q, const fk_tensor *seqused_k, const fk_tensor *block_table,
+                                     int64_t block_size, const fk_tensor *positions, const fk_tensor *slot_mapping)
+{
+    for (int64_t b = 0; b < seqused_k->shape[0]; b++) {
+        int64_t start = fkp_int1(cu_seqlens_q, b), stop = fkp_int1(cu_seqlens_q, b + 1), length = fkp_int1(seqused_k, b);
+        for (int64_t t = start; t < stop; t++) {
+            int64_t position = length - (stop - t), slot = -1;
+            if (position >= 0)
+                slot = fkp_int(block_table, fkp_at2(block_table, b, position / block_size)) * block_size + position % block_size;
+            fkp_set_int(slot_mapping, fkp_at1(slot_mapping, t), slot);
+            if (positions) fkp_set_int(positions, fkp_at1(positions, t), position > 0 ? position : 0);
+        }
+    }
+}
+
+/* Keeps |x| below 3: with scores far apart softmax is a step, whose place rounding errors move. */
+static inline void paged_limit(const fk_tensor *t)
+{
+    int64_t n = fk_tensor_numel(t);
+    for (int64_t i = 0; i < n; i++) {
+        void *element = fk_tensor_at(t, i);
+        double x = fk_load_element(element, t->dtype);
+        if (fabs(x) > 3) fk_store_element(element, t->dtype, fmod(x, 3));
+    }
 }
 
 #endif

@@ -2,13 +2,12 @@
 /* Rotary position embedding, the specification. For a pair (x, y) of features and the cosine c and sine s of its position:
  * x' = x c - y s, y' = y c + x s, in double with one rounding each (production rounds c and s to the storage dtype first:
  * they come in the cache's dtype here). Features from rot_dim on stay as they are. */
-#include <math.h>
-
 #include <fk/ctx.h>
 #include <fk/ops.h>
 
 #include "core/element.h"
 #include "core/random.h"
+#include "ops/rotary/cos_sin_cache.h"
 
 /* Turns all heads of token t. */
 static void rotate(const fk_tensor *heads, int64_t t, int64_t position, const fk_rotary_emb_args *a)
@@ -60,17 +59,13 @@ static fk_cost cost(const fk_rotary_emb_args *a)
                      .flops = 3 * turned};
 }
 
-/* Positions of two sequences, the last row among them; angles as Llama has them (base 10000). */
+/* Consecutive positions, then random ones; the last row of the table among them. */
 static void fill(fk_random *random, const fk_rotary_emb_args *a)
 {
-    int64_t t = a->positions->shape[0], p = a->cos_sin_cache->shape[0], rot_dim = a->cos_sin_cache->shape[1];
+    int64_t t = a->positions->shape[0], p = a->cos_sin_cache->shape[0];
     for (int64_t i = 0; i < t; i++)
         fkp_set_int(a->positions, fkp_at1(a->positions, i), i == 0 ? p - 1 : i < t / 2 ? i % p : fkp_random_below(random, p));
-    for (int64_t i = 0; i < p; i++)
-        for (int64_t j = 0; j < rot_dim; j++) {
-            double angle = (double)i * pow(10000, -2.0 * (double)(j % (rot_dim / 2)) / (double)rot_dim);
-            fk_store_element(fkp_at2(a->cos_sin_cache, i, j), a->cos_sin_cache->dtype, j < rot_dim / 2 ? cos(angle) : sin(angle));
-        }
+    fill_cos_sin_cache(a->cos_sin_cache);
 }
 
 static const char *const cases[] = {
