@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cli/nearest.h"
+#include "core/nearest.h"
 
 #define AT(field) offsetof(fkp_list_options, field)
 static const fkp_option options[] = {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/interrupt.h"
-#include "cli/nearest.h"
+#include "core/nearest.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/nearest.h"
+#include "core/nearest.h"
 
 static void *target(const fkp_option_set *set, const fkp_option *option)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/data_tables.h"
-#include "cli/nearest.h"
+#include "core/nearest.h"
 
 fk_status fkp_home_folder(char path[FKP_PATH_SIZE])
 {

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Programs that load candidates link core/ffi_environment.c; others never get here, and link without it. */
+#pragma weak TVMFFIErrorSetRaisedFromCStr
 #include <fk/candidate.h>
 #include <fk/door.h>
 

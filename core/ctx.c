@@ -138,6 +138,17 @@ fk_tensor fk_ctx_tensor(fk_ctx *ctx, fk_dtype dtype, int ndim, const int64_t *sh
     return t;
 }
 
+fk_tensor fk_ctx_zeros(fk_ctx *ctx, fk_dtype dtype, int ndim, const int64_t *shape)
+{
+    if (ctx->status != FK_OK) return FK_ABSENT;
+    fk_tensor t = fk_ctx_tensor(ctx, dtype, ndim, shape);
+    if (ctx->status != FK_OK) return FK_ABSENT;
+    fk_status status = ctx->backend->fill_bytes(ctx->backend, ctx->stream, t.data, 0, fk_tensor_nbytes(&t));
+    if (status == FK_OK) return t;
+    fk_ctx_fail(ctx, status, "%s", fk_error_message());
+    return FK_ABSENT;
+}
+
 void *fk_ctx_scratch(fk_ctx *ctx, size_t bytes)
 {
     void *data = NULL;

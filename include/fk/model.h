@@ -99,6 +99,7 @@ const fk_model_class *fk_model_class_find(const char *name);
 
 typedef struct fk_model fk_model;
 struct fk_tokenizer;
+struct fk_chat_template;
 
 typedef struct fk_model_options {
     fk_device device;
@@ -124,7 +125,7 @@ double fk_model_load_seconds(const fk_model *model);
 /* The tokenizer and chat template that came with the weights; NULL when there is none (seeded weights). */
 const struct fk_tokenizer *fk_model_tokenizer(const fk_model *model);
 /* NULL when there is none. */
-const char *fk_model_chat_template(const fk_model *model);
+const struct fk_chat_template *fk_model_chat_template(const fk_model *model);
 fk_tensor fk_model_forward(fk_ctx *ctx, const fk_model *model, const fk_batch *batch, const fk_kv_cache *cache);
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@ static fk_status reference(fk_ctx *ctx, const fk_flash_attn_decode_args *a)
     double *scores = paged_scores(ctx, &p);
     if (!scores) return fk_ctx_status(ctx);
     for (int64_t b = 0; b < a->q->shape[0]; b++) {
-        int64_t length, begin, end;
+        int64_t length = 0, begin, end;
         FK_TRY(paged_length(ctx, &p, b, &length));
         paged_visible(length - 1, length, true, a->window_size, &begin, &end);
         for (int64_t h = 0; h < a->q->shape[1]; h++) paged_attend(&p, b, b, h, begin, end, scores, a->out);

@@ -15,7 +15,7 @@ static fk_status reference(fk_ctx *ctx, const fk_flash_attn_prefill_args *a)
     if (!scores) return fk_ctx_status(ctx);
     int64_t num_tokens = a->q->shape[0], start = 0;
     for (int64_t b = 0; b < a->seqused_k->shape[0]; b++) {
-        int64_t stop = fkp_int1(a->cu_seqlens_q, b + 1), length;
+        int64_t stop = fkp_int1(a->cu_seqlens_q, b + 1), length = 0;
         if (fkp_int1(a->cu_seqlens_q, b) != start || stop < start || stop > num_tokens || stop - start > a->max_seqlen_q)
             return fk_ctx_fail(ctx, FK_ERROR_INVALID, "cu_seqlens_q has %lld, %lld for sequence %lld, wanted to go on at %lld with at most %lld of %lld queries",
                                (long long)fkp_int1(a->cu_seqlens_q, b), (long long)stop, (long long)b, (long long)start,

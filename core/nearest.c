@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Edit distance (optimal string alignment) and the answer to an unknown word. */
-#include "cli/nearest.h"
+#include "core/nearest.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An unknown word is answered with the nearest known one. */
-#ifndef FK_CLI_NEAREST_H
-#define FK_CLI_NEAREST_H
+#ifndef FK_CORE_NEAREST_H
+#define FK_CORE_NEAREST_H
 
 #include <fk/status.h>
 

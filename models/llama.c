@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Llama (arXiv:2302.13971, arXiv:2407.21783): a decoder with rotary positions, grouped queries and SwiGLU. Also SmolLM2,
+ * which ties the head to the token table. Field and weight names are those of transformers' LlamaForCausalLM
+ * (https://github.com/huggingface/transformers, models/llama). */
+#include <math.h>
+#include <string.h>
+
+#include <fk/model.h>
+#include <fk/ops.h>
+
+/* ---- config */
+
+typedef struct llama_config {
+    int64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers;
+    int64_t num_attention_heads, num_key_value_heads, head_dim, max_position_embeddings;
+    double rms_norm_eps, rope_theta;
+    bool tie_word_embeddings, attention_bias;
+} llama_config;
+
+static fk_status read_config(const fk_config *from, llama_config *c)
+{
+    FK_TRY(fk_config_int(from, "vocab_size", 1, &c->vocab_size));
+    FK_TRY(fk_config_int(from, "hidden_size", 1, &c->hidden_size));
+    FK_TRY(fk_config_int(from, "intermediate_size", 1, &c->intermediate_size));
+    FK_TRY(fk_config_int(from, "num_hidden_layers", 1, &c->num_hidden_layers));
+    FK_TRY(fk_config_int(from, "num_attention_heads", 1, &c->num_attention_heads));
+    c->num_key_value_heads = c->num_attention_heads;
+    FK_TRY(fk_config_int_optional(from, "num_key_value_heads", 1, &c->num_key_value_heads));
+    c->head_dim = 0;
+    FK_TRY(fk_config_int_optional(from, "head_dim", 1, &c->head_dim));
+    c->max_position_embeddings = 2048;
+    FK_TRY(fk_config_int_optional(from, "max_position_embeddings", 1, &c->max_position_embeddings));
+    c->rms_norm_eps = 1e-6;
+    FK_TRY(fk_config_float_optional(from, "rms_norm_eps", &c->rms_norm_eps));
+    c->rope_theta = 10000;
+    FK_TRY(fk_config_float_optional(from, "rope_theta", &c->rope_theta));
+    c->tie_word_embeddings = c->attention_bias = false;
+    FK_TRY(fk_config_bool_optional(from, "tie_word_embeddings", &c->tie_word_embeddings));
+    FK_TRY(fk_config_bool_optional(from, "attention_bias", &c->attention_bias));
+
+    if (c->num_attention_heads % c->num_key_value_heads != 0)
+        return fk_fail(FK_ERROR_INVALID, "num_attention_heads %lld is no multiple of num_key_value_heads %lld",
+                       (long long)c->num_attention_heads, (long long)c->num_key_value_heads);
+    if (c->head_dim == 0 && c->hidden_size % c->num_attention_heads != 0)
+        return fk_fail(FK_ERROR_INVALID, "no head_dim, and hidden_size %lld is no multiple of num_attention_heads %lld",
+                       (long long)c->hidden_size, (long long)c->num_attention_heads);
+    if (c->head_dim == 0) c->head_dim = c->hidden_size / c->num_attention_heads;
+    if (c->head_dim % 2 != 0)
+        return fk_fail(FK_ERROR_INVALID, "head_dim %lld is odd: rotary embedding turns pairs", (long long)c->head_dim);
+    const char *activation = fk_config_string(from, "hidden_act");
+    if (activation && strcmp(activation, "silu") != 0)
+        return fk_fail(FK_ERROR_INVALID, "hidden_act '%s' is not silu, the only one of this architecture", activation);
+    return FK_OK;
+}
+
+/* ---- rotary positions */
+
+/* "llama3" scaling (transformers modeling_rope_utils): wavelengths above old_context/low turn `factor` times slower, those
+ * below old_context/high stay, and between them the two frequencies mix linearly. */
+static fk_status scale_frequencies(const fk_config *scaling, int64_t half, double *frequencies)
+{
+    const char *type = fk_config_string(scaling, "rope_type");
+    if (!type) type = fk_config_string(scaling, "type");
+    if (!type) return fk_fail(FK_ERROR_INVALID, "rope_scaling has neither rope_type nor type");
+    if (strcmp(type, "default") == 0) return FK_OK;
+    double factor, low, high, old_context;
+    FK_TRY(fk_config_float(scaling, "factor", &factor));
+    if (!(factor >= 1)) return fk_fail(FK_ERROR_INVALID, "rope_scaling factor %g is below 1", factor);
+    if (strcmp(type, "linear") == 0) {
+        for (int64_t i = 0; i < half; i++) frequencies[i] /= factor;
+        return FK_OK;
+    }
+    if (strcmp(type, "llama3") != 0)
+        return fk_fail(FK_ERROR_UNSUPPORTED, "rope_scaling rope_type '%s' is none of default, linear, llama3", type);
+    FK_TRY(fk_config_float(scaling, "low_freq_factor", &low));
+    FK_TRY(fk_config_float(scaling, "high_freq_factor", &high));
+    FK_TRY(fk_config_float(scaling, "original_max_position_embeddings", &old_context));
+    if (!(high > low && low > 0))
+        return fk_fail(FK_ERROR_INVALID, "rope_scaling needs 0 < low_freq_factor %g < high_freq_factor %g", low, high);
+    for (int64_t i = 0; i < half; i++) {
+        double wavelength = 6.283185307179586 / frequencies[i];
+        double smooth = (old_context / wavelength - low) / (high - low);
+        smooth = fmin(fmax(smooth, 0), 1);
+        frequencies[i] = smooth * frequencies[i] + (1 - smooth) * frequencies[i] / factor;
+    }
+    return FK_OK;
+}
+
+/* cos_sin_cache [positions, head_dim]: cosines of all pairs, then sines; always float32, as in production. */
+static fk_status rotary_table(fk_weights *weights, const fk_config *from, const llama_config *c, fk_tensor *out)
+{
+    int64_t half = c->head_dim / 2, shape[2] = {c->max_position_embeddings, c->head_dim};
+    double *frequencies = fk_weights_alloc(weights, (size_t)half * sizeof *frequencies);
+    float *values = fk_weights_alloc(weights, (size_t)shape[0] * (size_t)shape[1] * sizeof *values);
+    if (!frequencies || !values) return fk_weights_status(weights);
+    for (int64_t i = 0; i < half; i++) frequencies[i] = pow(c->rope_theta, -(double)i / (double)half);
+    const fk_config *scaling = fk_config_object(from, "rope_scaling");
+    if (!scaling) scaling = fk_config_object(from, "rope_parameters");
+    if (scaling) FK_TRY(scale_frequencies(scaling, half, frequencies));
+    for (int64_t p = 0; p < shape[0]; p++)
+        for (int64_t i = 0; i < half; i++) {
+            /* The angle is float32 in production: position and frequency each rounded, then their product. */
+            float angle = (float)p * (float)frequencies[i];
+            values[p * shape[1] + i] = (float)cos((double)angle);
+            values[p * shape[1] + half + i] = (float)sin((double)angle);
+        }
+    *out = fk_weights_table(weights, FK_F32, 2, shape, values);
+    return fk_weights_status(weights);
+}
+
+/* ---- weights */
+
+typedef struct llama {
+    llama_config config;
+    fk_vocab_parallel_embedding_module embed_tokens;
+    fk_llama_decoder_module *layers;
+    fk_tensor norm;
+    fk_parallel_lm_head_module lm_head;
+} llama;
+
+static void load_layer(fk_weights *weights, const llama_config *c, int64_t l, fk_tensor cos_sin_cache,
+                       fk_llama_decoder_module *layer)
+{
+    const char *path = fk_weights_name(weights, "model.layers.%lld", (long long)l);
+#define NAME(suffix) fk_weights_name(weights, "%s." suffix, path)
+    int64_t d = c->hidden_size, q = c->num_attention_heads * c->head_dim, k = c->num_key_value_heads * c->head_dim;
+    fk_weights_part qkv[] = {{NAME("self_attn.q_proj.weight"), q}, {NAME("self_attn.k_proj.weight"), k},
+                             {NAME("self_attn.v_proj.weight"), k}};
+    fk_weights_part gate_up[] = {{NAME("mlp.gate_proj.weight"), c->intermediate_size},
+                                 {NAME("mlp.up_proj.weight"), c->intermediate_size}};
+    *layer = (fk_llama_decoder_module){
+        .path = path,
+        .num_heads = c->num_attention_heads,
+        .num_kv_heads = c->num_key_value_heads,
+        .head_size = c->head_dim,
+        .rms_norm_eps = (float)c->rms_norm_eps,
+        .input_layernorm = fk_weights_get(weights, NAME("input_layernorm.weight"), 1, &d),
+        .qkv_proj = fk_weights_merge(weights, 3, qkv, 2, d),
+        .o_proj = fk_weights_get(weights, NAME("self_attn.o_proj.weight"), 2, (int64_t[]){d, q}),
+        .cos_sin_cache = cos_sin_cache,
+        .post_attention_layernorm = fk_weights_get(weights, NAME("post_attention_layernorm.weight"), 1, &d),
+        .gate_up_proj = fk_weights_merge(weights, 2, gate_up, 2, d),
+        .down_proj = fk_weights_get(weights, NAME("mlp.down_proj.weight"), 2, (int64_t[]){d, c->intermediate_size}),
+    };
+    if (!c->attention_bias) return;
+    fk_weights_part qkv_bias[] = {{NAME("self_attn.q_proj.bias"), q}, {NAME("self_attn.k_proj.bias"), k},
+                                  {NAME("self_attn.v_proj.bias"), k}};
+    layer->qkv_bias = fk_weights_merge(weights, 3, qkv_bias, 1, 1);
+    layer->o_bias = fk_weights_get(weights, NAME("self_attn.o_proj.bias"), 1, &d);
+#undef NAME
+}
+
+static fk_status create(fk_weights *weights, const fk_config *from, void **model, fk_model_info *info)
+{
+    llama *m = fk_weights_alloc(weights, sizeof *m);
+    if (!m) return fk_weights_status(weights);
+    llama_config *c = &m->config;
+    FK_TRY(read_config(from, c));
+    m->layers = fk_weights_alloc(weights, (size_t)c->num_hidden_layers * sizeof *m->layers);
+    if (!m->layers) return fk_weights_status(weights);
+    fk_tensor cos_sin_cache;
+    FK_TRY(rotary_table(weights, from, c, &cos_sin_cache));
+
+    int64_t table[2] = {c->vocab_size, c->hidden_size};
+    m->embed_tokens = (fk_vocab_parallel_embedding_module){
+        .path = "model.embed_tokens", .weight = fk_weights_get(weights, "model.embed_tokens.weight", 2, table)};
+    for (int64_t l = 0; l < c->num_hidden_layers; l++) load_layer(weights, c, l, cos_sin_cache, &m->layers[l]);
+    m->norm = fk_weights_get(weights, "model.norm.weight", 1, &c->hidden_size);
+    m->lm_head = (fk_parallel_lm_head_module){
+        .path = "lm_head", .weight = c->tie_word_embeddings ? m->embed_tokens.weight
+                                                            : fk_weights_get(weights, "lm_head.weight", 2, table)};
+    *info = (fk_model_info){.vocab_size = c->vocab_size,
+                            .max_position_embeddings = c->max_position_embeddings,
+                            .num_layers = c->num_hidden_layers,
+                            .num_kv_heads = c->num_key_value_heads,
+                            .head_size = c->head_dim};
+    *model = m;
+    return fk_weights_status(weights);
+}
+
+/* ---- forward */
+
+/* hidden_states [T, D] is what the last block computed, residual [T, D] the sum of everything before it; each layer adds
+ * the one to the other first, so that the stream starts with the embeddings and a residual of zeros. */
+static fk_tensor forward(fk_ctx *ctx, const void *model, const fk_batch *b, const fk_kv_cache *cache)
+{
+    const llama *m = model;
+    fk_tensor hidden_states = fk_vocab_parallel_embedding(ctx, &m->embed_tokens, b->input_ids).output;
+    fk_tensor residual = fk_ctx_zeros(ctx, hidden_states.dtype, hidden_states.ndim, hidden_states.shape);
+    for (int64_t l = 0; l < m->config.num_hidden_layers; l++)
+        fk_llama_decoder(ctx, &m->layers[l], b->positions, hidden_states, residual, cache->key[l], cache->value[l],
+                         b->slot_mapping, b->cu_seqlens_q, b->seqused_k, b->block_table, b->max_seqlen_q,
+                         b->max_seqlen_k);
+    fk_fused_add_rms_norm(ctx, hidden_states, residual, m->norm, (float)m->config.rms_norm_eps);
+    /* Only the tokens whose logits are wanted go through the head; picking rows is what embedding does. */
+    fk_tensor last = fk_embedding(ctx, hidden_states, b->logits_rows).output; /* [L, D] */
+    return fk_parallel_lm_head(ctx, &m->lm_head, last).logits;
+}
+
+static const char *const model_types[] = {"llama", NULL};
+
+extern const fk_model_class fk_llama_class;
+const fk_model_class fk_llama_class = {
+    .architecture = "llama", .model_types = model_types, .create = create, .forward = forward};
