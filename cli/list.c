@@ -36,23 +36,37 @@ fk_status fkp_find_architecture(const char *name, int *row)
     return fkp_fail_unknown("model", &nearest, "'fastkernels list models' shows them");
 }
 
+/* "norm" of "norm/rms_norm.def". */
+static size_t family_length(const fk_op *op)
+{
+    return strcspn(op->family, "/");
+}
+
+static fk_status check_operator_family(const char *family)
+{
+    char names[64][64];
+    int count = 0;
+    fkp_nearest nearest = {.word = family};
+    for (int i = 0; i < fk_op_count() && count < 64; i++) {
+        const fk_op *op = fk_op_at(i);
+        snprintf(names[count], sizeof names[count], "%.*s", (int)family_length(op), op->family);
+        if (strcmp(names[count], family) == 0) return FK_OK;
+        fkp_nearest_offer(&nearest, names[count]);
+        if (nearest.best == names[count]) count++; /* kept as long as it may be named */
+    }
+    return fkp_fail_unknown("family of operators", &nearest, "'fastkernels list operators' shows them");
+}
+
 fk_status fkp_check_family(const char *family, bool of_operators)
 {
-    fkp_nearest nearest = {.word = family};
+    if (of_operators) return check_operator_family(family);
     const fkp_tsv *table = fkp_architectures();
-    if (of_operators) {
-        for (int i = 0; i < fk_op_count(); i++) {
-            static char names[64];
-            snprintf(names, sizeof names, "%.*s", (int)strcspn(fk_op_at(i)->family, "/"), fk_op_at(i)->family);
-            if (strcmp(names, family) == 0) return FK_OK;
-        }
-    } else {
-        for (int i = 0; i < table->count; i++) {
-            if (strcmp(fkp_tsv_cell(table, i, "family"), family) == 0) return FK_OK;
-            fkp_nearest_offer(&nearest, fkp_tsv_cell(table, i, "family"));
-        }
+    fkp_nearest nearest = {.word = family};
+    for (int i = 0; i < table->count; i++) {
+        if (strcmp(fkp_tsv_cell(table, i, "family"), family) == 0) return FK_OK;
+        fkp_nearest_offer(&nearest, fkp_tsv_cell(table, i, "family"));
     }
-    return fkp_fail_unknown("family", &nearest, "'fastkernels list' shows them");
+    return fkp_fail_unknown("family of models", &nearest, "'fastkernels list families' shows them");
 }
 
 static int run(fkp_cli *cli, const void *values)
