@@ -577,13 +577,17 @@ static bool write_text(const char *path, const char *text)
 static void test_full_disk(void **state)
 {
     (void)state;
-    char path[256], map[64];
+    char path[256];
     uid_t uid = getuid();
     pid_t child = fork();
     if (child == 0) {
         if (uid != 0) { /* an unprivileged user may mount in a user namespace of his own */
-            snprintf(map, sizeof map, "0 %u 1", (unsigned)uid);
-            if (unshare(CLONE_NEWUSER) != 0 || !write_text("/proc/self/uid_map", map)) _exit(CHILD_SKIPS);
+            char uid_map[64], gid_map[64];
+            snprintf(uid_map, sizeof uid_map, "0 %u 1", (unsigned)uid);
+            snprintf(gid_map, sizeof gid_map, "0 %u 1", (unsigned)getgid());
+            if (unshare(CLONE_NEWUSER) != 0 || !write_text("/proc/self/uid_map", uid_map) ||
+                !write_text("/proc/self/setgroups", "deny") || !write_text("/proc/self/gid_map", gid_map))
+                _exit(CHILD_SKIPS);
         }
         if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
             mount("tmpfs", folder, "tmpfs", 0, "size=256k") != 0)
