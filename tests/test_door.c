@@ -142,6 +142,51 @@ static void test_hooks_pins_and_candidates(void **state)
     assert_int_equal(total, 3);
 }
 
+static int fused_calls;
+
+static fk_status fused_mlp(fk_ctx *c, const void *args, void *user)
+{
+    (void)c, (void)user;
+    const fk_llama_mlp_args *a = args;
+    memset(a->output->data, 0, fk_tensor_nbytes(a->output));
+    fused_calls++;
+    return FK_OK;
+}
+
+/* A fused baseline hides the operators below it, so it must not run while one of them is a candidate's. */
+static void test_fused_baseline_steps_aside(void **state)
+{
+    (void)state;
+    const fk_impl fused = {.op = "llama_mlp", .name = "fused", .device = FK_CPU, .fused = true, .priority = 100, .run = fused_mlp};
+    fk_backend *backend = fk_ctx_backend(ctx);
+    fk_backend own = *backend;
+    const fk_impl *impls[512];
+    assert_true(own.num_impls < 511);
+    memcpy(impls, own.impls, (size_t)own.num_impls * sizeof *impls);
+    impls[own.num_impls] = &fused;
+    backend->impls = impls;
+    backend->num_impls = own.num_impls + 1;
+    fk_ctx *c;
+    fk_ctx_options options = {.device = {FK_CPU, 0}};
+    assert_int_equal(fk_ctx_create(&options, &c), FK_OK);
+    *backend = own;
+
+    float x[2] = {1, 2}, gate_up[8] = {1, 0, 0, 1, 1, 1, 2, 0}, down[4] = {1, 0, 0, 1};
+    fk_llama_mlp_module mlp = {.path = "mlp", .gate_up_proj = matrix(gate_up, 4, 2), .down_proj = matrix(down, 2, 2)};
+    fk_llama_mlp(c, &mlp, matrix(x, 1, 2));
+    assert_int_equal(fk_ctx_status(c), FK_OK);
+    assert_int_equal(fused_calls, 1);
+    fk_impl candidate = {.op = "silu_and_mul", .name = "candidate", .device = FK_CPU, .run = zero};
+    assert_int_equal(fk_door_install(c, &candidate), FK_OK);
+    fk_llama_mlp(c, &mlp, matrix(x, 1, 2));
+    assert_int_equal(fk_ctx_status(c), FK_OK);
+    assert_int_equal(fused_calls, 1);
+    int64_t reached, total;
+    fk_door_counts(c, fk_op_find("silu_and_mul"), &reached, &total);
+    assert_int_equal(reached, 1);
+    fk_ctx_destroy(c);
+}
+
 static void test_outputs_given(void **state)
 {
     (void)state;
@@ -161,6 +206,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_wrong_shape_is_named_and_sticks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing_and_wrong_dtype, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hooks_pins_and_candidates, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_fused_baseline_steps_aside, setup, teardown),
         cmocka_unit_test_setup_teardown(test_outputs_given, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
