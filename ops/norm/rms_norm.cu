@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RMSNorm on CUDA. Memory-bound: each row is read once into registers and written once. Blocks stay for many
+ * rows: they load the next row before they reduce the present one, so that memory is never idle, and keep the
+ * weight in registers. Rows that are not aligned to 16 bytes, longer than 32 KiB, or with a weight of another
+ * dtype take a plain kernel. */
+#include "core/cuda_norm.h"
+#include "core/cuda_vec.h"
+
+#define PLAIN_THREADS 256
+
+namespace
+{
+
+/* result, input [rows, d]: 16-byte aligned rows of `packs` packs. Threads of x share a row, thread x owns
+ * packs x, x + blockDim.x, ... VPT of them; y counts rows of a block, more than 1 only where one warp holds a
+ * row. */
+template <typename T, int VPT>
+__global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
+    rms_norm_kernel(T *__restrict__ result, const T *__restrict__ input, const T *__restrict__ weight,
+                    int64_t rows, int packs, int64_t in_stride, int64_t out_stride, float epsilon)
+{
+    constexpr int N = fkd_pack<T>::N;
+    __shared__ float slots[2][32];
+    const int64_t step = (int64_t)gridDim.x * blockDim.y;
+    const float inverse_d = 1.0f / (float)(packs * N);
+    uint4 scale_by[VPT], x[VPT], next[VPT];
+#pragma unroll
+    for (int k = 0; k < VPT; k++) {
+        int p = threadIdx.x + k * blockDim.x;
+        scale_by[k] = next[k] = make_uint4(0, 0, 0, 0);
+        if (weight && p < packs) scale_by[k] = fkd_load_shared_by_blocks(weight + p * N);
+    }
+    int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    if (row < rows)
+#pragma unroll
+        for (int k = 0; k < VPT; k++) {
+            int p = threadIdx.x + k * blockDim.x;
+            if (p < packs) next[k] = fkd_load_stream(input + row * in_stride + p * N);
+        }
+    for (int parity = 0; row < rows; row += step, parity ^= 1) {
+#pragma unroll
+        for (int k = 0; k < VPT; k++) x[k] = next[k];
+        if (row + step < rows)
+#pragma unroll
+            for (int k = 0; k < VPT; k++) {
+                int p = threadIdx.x + k * blockDim.x;
+                if (p < packs) next[k] = fkd_load_stream(input + (row + step) * in_stride + p * N);
+            }
+        float sum = 0;
+#pragma unroll
+        for (int k = 0; k < VPT; k++) { /* packs past the end are zeros */
+            float v[N];
+            fkd_unpack<T>(x[k], v);
+#pragma unroll
+            for (int i = 0; i < N; i++) sum += v[i] * v[i];
+        }
+        sum = blockDim.x == 32 ? fkd_warp_sum(sum) : fkd_block_sum(sum, slots[parity]);
+        float scale = rsqrtf(sum * inverse_d + epsilon);
+#pragma unroll
+        for (int k = 0; k < VPT; k++) {
+            int p = threadIdx.x + k * blockDim.x;
+            if (p >= packs) continue;
+            float v[N], w[N];
+            fkd_unpack<T>(x[k], v);
+            fkd_unpack<T>(scale_by[k], w);
+#pragma unroll
+            for (int i = 0; i < N; i++) v[i] = weight ? v[i] * scale * w[i] : v[i] * scale;
+            fkd_store(result + row * out_stride + p * N, fkd_repack<T>(v));
+        }
+    }
+}
+
+/* Any layout of rows: one block a row, which is read twice. */
+template <typename T>
+__global__ void __launch_bounds__(PLAIN_THREADS)
+    rms_norm_plain_kernel(T *__restrict__ result, const T *__restrict__ input,
+                          const void *__restrict__ weight, int weight_dtype, int64_t d, int64_t in_stride,
+                          int64_t out_stride, float epsilon)
+{
+    __shared__ float slots[32];
+    input += blockIdx.x * in_stride;
+    result += blockIdx.x * out_stride;
+    float sum = 0;
+    for (int64_t i = threadIdx.x; i < d; i += PLAIN_THREADS) sum += fkd_float(input[i]) * fkd_float(input[i]);
+    float scale = rsqrtf(fkd_block_sum(sum, slots) / (float)d + epsilon);
+    for (int64_t i = threadIdx.x; i < d; i += PLAIN_THREADS) {
+        float w = weight ? fkd_load_any(weight, weight_dtype, i) : 1.0f;
+        result[i] = fkd_round<T>(fkd_float(input[i]) * scale * w);
+    }
+}
+
+template <typename T, int VPT>
+void launch(const fkp_norm_plan *plan, cudaStream_t stream, const fk_rms_norm_args *a)
+{
+    int64_t rows, d;
+    fk_rows_cols(a->input, &rows, &d);
+    const void *kernel = (const void *)rms_norm_kernel<T, VPT>;
+    rms_norm_kernel<T, VPT><<<fkp_norm_grid(kernel, plan, rows), plan->block, 0, stream>>>(
+        FK_PTR(T, a->result), FK_PTR(const T, a->input), FK_PTR(const T, a->weight), rows,
+        (int)(d / fkd_pack<T>::N), fk_row_stride(a->input), fk_row_stride(a->result), a->epsilon);
+}
+
+} // namespace
+
+extern "C" fk_status fk_rms_norm_cuda(fk_ctx *ctx, cudaStream_t stream, const fk_rms_norm_args *a)
+{
+    int64_t rows, d, size = fk_dtype_bits(a->input->dtype) / 8;
+    fk_rows_cols(a->input, &rows, &d);
+    if (rows == 0 || d == 0) return FK_OK;
+    int64_t in_stride = fk_row_stride(a->input), out_stride = fk_row_stride(a->result);
+    fkp_norm_plan plan = fkp_norm_plan_for(d * size % 16 == 0 ? d * size / 16 : 0);
+    bool packed =
+        plan.packs_per_thread > 0 && fkp_cuda_aligned16(a->input->data, in_stride * size) &&
+        fkp_cuda_aligned16(a->result->data, out_stride * size) &&
+        (!a->weight || (a->weight->dtype == a->input->dtype && fkp_cuda_aligned16(a->weight->data, 0)));
+    FK_DISPATCH_FLOAT(a->input->dtype, T, {
+        if (packed && plan.packs_per_thread == 1)
+            launch<T, 1>(&plan, stream, a);
+        else if (packed && plan.packs_per_thread == 2)
+            launch<T, 2>(&plan, stream, a);
+        else if (packed)
+            launch<T, FKP_NORM_MAX_PACKS_PER_THREAD>(&plan, stream, a);
+        else
+            rms_norm_plain_kernel<T><<<(unsigned)rows, PLAIN_THREADS, 0, stream>>>(
+                FK_PTR(T, a->result), FK_PTR(const T, a->input), FK_PTR(const void, a->weight),
+                a->weight ? (int)a->weight->dtype : 0, d, in_stride, out_stride, a->epsilon);
+    });
+    return fk_cuda_status(ctx, cudaGetLastError(), "rms_norm");
+}
+
+static bool supports(const fk_rms_norm_args *a)
+{
+    return fk_tensor_has_rows(a->input) && fk_tensor_has_rows(a->result) &&
+           (!a->weight || fk_tensor_is_contiguous(a->weight));
+}
+
+FK_CUDA_OP_IF(rms_norm, supports)
