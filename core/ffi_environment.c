@@ -10,6 +10,7 @@
 #include <fk/tvm_ffi.h>
 
 #include "core/candidate.h"
+#include "core/threads.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -19,7 +20,7 @@
 
 typedef struct function_object {
     TVMFFIObject header;
-    const fk_op *op;
+    const fk_op *op; /* NULL: parallel_for */
 } function_object;
 
 typedef struct tensor_object {
@@ -98,17 +99,32 @@ EXPORT int TVMFFIEnvTensorAlloc(DLTensor *prototype, TVMFFIObjectHandle *out)
 
 EXPORT int TVMFFIFunctionGetGlobal(const TVMFFIByteArray *name, TVMFFIObjectHandle *out)
 {
-    char op_name[128];
+    char found[128];
     *out = NULL; /* unknown names are no error: the caller sees NULL */
-    if (name->size <= 3 || name->size >= sizeof op_name || memcmp(name->data, "fk.", 3) != 0) return 0;
-    memcpy(op_name, name->data + 3, name->size - 3);
-    op_name[name->size - 3] = 0;
-    const fk_op *op = fk_op_find(op_name);
-    function_object *object = op ? calloc(1, sizeof *object) : NULL;
+    if (name->size <= 3 || name->size >= sizeof found || memcmp(name->data, "fk.", 3) != 0) return 0;
+    memcpy(found, name->data + 3, name->size - 3);
+    found[name->size - 3] = 0;
+    const fk_op *op = fk_op_find(found);
+    if (!op && strcmp(found, "parallel_for") != 0) return 0;
+    function_object *object = calloc(1, sizeof *object);
     if (!object) return 0;
     object->header = (TVMFFIObject){.combined_ref_count = 1, .type_index = TYPE_FUNCTION, .deleter = delete_object};
     object->op = op;
     *out = object;
+    return 0;
+}
+
+/* (count, grain, fn, user): see fk_candidate_parallel. */
+static int parallel_for(fk_ctx *ctx, const TVMFFIAny *args, int32_t num_args)
+{
+    fkp_range_fn fn;
+    if (num_args != 4 || args[0].type_index != kTVMFFIInt || args[1].type_index != kTVMFFIInt ||
+        args[2].type_index != kTVMFFIOpaquePtr || args[3].type_index != kTVMFFIOpaquePtr) {
+        fkp_candidate_raise("TypeError", "fk.parallel_for takes (int count, int grain, pointer fn, pointer user)");
+        return -1;
+    }
+    memcpy(&fn, &args[2].v_ptr, sizeof fn);
+    fkp_parallel_for(fk_ctx_threads(ctx), args[0].v_int64, args[1].v_int64, fn, args[3].v_ptr);
     return 0;
 }
 
@@ -121,5 +137,5 @@ EXPORT int TVMFFIFunctionCall(TVMFFIObjectHandle func, TVMFFIAny *args, int32_t 
         fkp_candidate_raise("RuntimeError", "TVMFFIFunctionCall: no function, or outside a candidate's call");
         return -1;
     }
-    return fkp_call_packed(ctx, object->op, args, num_args);
+    return object->op ? fkp_call_packed(ctx, object->op, args, num_args) : parallel_for(ctx, args, num_args);
 }

@@ -193,6 +193,30 @@ static inline int fk_candidate_call(const char *global, const fk_field *fields, 
     }
 #include "fk/op_grammar.h"
 
+/* Work over CPU threads: fn(user, begin, end) on parts of [0, count), none smaller than `grain` but the last, on the pool of
+ * the process ("fk.parallel_for") where there is one, else in the caller. Returns when all parts are done. */
+typedef void (*fk_range_fn)(void *user, int64_t begin, int64_t end);
+static inline void fk_candidate_parallel(int64_t count, int64_t grain, fk_range_fn fn, void *user)
+{
+    TVMFFIByteArray name = {"fk.parallel_for", 15};
+    TVMFFIObjectHandle function = NULL;
+    TVMFFIAny values[4], result;
+    if (count <= grain || TVMFFIFunctionGetGlobal(&name, &function) != 0 || !function) {
+        fn(user, 0, count);
+        return;
+    }
+    memset(values, 0, sizeof values);
+    memset(&result, 0, sizeof result);
+    values[0].type_index = values[1].type_index = kTVMFFIInt;
+    values[0].v_int64 = count;
+    values[1].v_int64 = grain;
+    values[2].type_index = values[3].type_index = kTVMFFIOpaquePtr;
+    memcpy(&values[2].v_ptr, &fn, sizeof fn);
+    values[3].v_ptr = user;
+    if (TVMFFIFunctionCall(function, values, 4, &result) != 0) fn(user, 0, count);
+    TVMFFIObjectDecRef(function);
+}
+
 #define FK_CANDIDATE(name)                                                                                           \
     static int fk_candidate_##name(const fk_##name##_args *a);                                                       \
     FK_EXPORT const fk_candidate_note fk_candidate_note_##name;                                                      \

@@ -17,6 +17,7 @@ enum {
     kTVMFFIInt = 1,
     kTVMFFIBool = 2,
     kTVMFFIFloat = 3,
+    kTVMFFIOpaquePtr = 4,
     kTVMFFIDLTensorPtr = 7,
     kTVMFFIRawStr = 8,
     kTVMFFISmallStr = 11,
