@@ -142,7 +142,8 @@ static inline void fk_candidate_pack(const fk_field *fields, int num_fields, con
         TVMFFIAny v;
         memset(&v, 0, sizeof v);
         if (fk_field_is_tensor(f)) {
-            fk_tensor *t = *(fk_tensor *const *)field;
+            fk_tensor *t;
+            memcpy(&t, field, sizeof t);
             if (t) {
                 tensors[i] = fk_tensor_to_dlpack(t);
                 v.type_index = kTVMFFIDLTensorPtr;
