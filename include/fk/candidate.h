@@ -151,16 +151,20 @@ static inline void fk_candidate_pack(const fk_field *fields, int num_fields, con
             }
         } else if (f->attr_type == FK_ATTR_float) {
             v.type_index = kTVMFFIFloat;
-            v.v_float64 = *(const float *)field;
+            float x;
+            memcpy(&x, field, sizeof x);
+            v.v_float64 = x;
         } else if (f->attr_type == FK_ATTR_int) {
             v.type_index = kTVMFFIInt;
-            v.v_int64 = *(const int64_t *)field;
+            memcpy(&v.v_int64, field, sizeof v.v_int64);
         } else if (f->attr_type == FK_ATTR_bool) {
             v.type_index = kTVMFFIBool;
-            v.v_int64 = *(const bool *)field;
+            bool x;
+            memcpy(&x, field, sizeof x);
+            v.v_int64 = x;
         } else {
             v.type_index = kTVMFFIRawStr;
-            v.v_c_str = *(const char *const *)field;
+            memcpy(&v.v_c_str, field, sizeof v.v_c_str);
         }
         values[i] = v;
     }
