@@ -36,6 +36,7 @@ static inline double *paged_scores(fk_ctx *ctx, const paged_attention *a)
 static inline fk_status paged_length(fk_ctx *ctx, const paged_attention *a, int64_t b, int64_t *length)
 {
     int64_t block_size = a->k->shape[1], n = fkp_int1(a->seqused_k, b), room = a->block_table->shape[1] * block_size;
+    *length = 0;
     if (n < 0 || n > room || n > a->max_seqlen_k)
         return fk_ctx_fail(ctx, FK_ERROR_INVALID, "seqused_k[%lld] is %lld, but the block table has room for %lld and max_seqlen_k is %lld",
                            (long long)b, (long long)n, (long long)room, (long long)a->max_seqlen_k);
