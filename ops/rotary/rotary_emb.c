@@ -70,7 +70,7 @@ static void fill(fk_random *random, const fk_rotary_emb_args *a)
 
 static const char *const cases[] = {
     "T=0 H=2 K=1 head_size=8 P=4 R=8 is_neox=True",
-    "T=1 H=1 K=1 head_size=2 P=1 R=2 is_neox=False",
+    "T=1 H=1 K=1 head_size=2 P=3 R=2 is_neox=False",
     "T=3 H=3 K=1 head_size=18 P=9 R=18 is_neox=True",
     "T=5 H=4 K=2 head_size=16 P=40 R=8 is_neox=True",
     "T=5 H=4 K=2 head_size=16 P=40 R=12 is_neox=False cos_sin_cache=f32",
