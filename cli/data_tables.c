@@ -6,16 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const unsigned char fkp_data_architectures[], fkp_data_operators[], fkp_data_assets[];
+extern const unsigned char fkp_data_architectures[], fkp_data_operators[];
 
-/* Comments begin with '#'. `heads` is for a table whose column names stand in a comment. */
-static void parse(fkp_tsv *table, const unsigned char *data, const char *heads)
+/* Comments begin with '#'. */
+static void parse(fkp_tsv *table, const unsigned char *data)
 {
-    size_t data_size = strlen((const char *)data), heads_size = heads ? strlen(heads) : 0;
-    table->text = malloc(heads_size + data_size + 1);
+    size_t size = strlen((const char *)data) + 1;
+    table->text = malloc(size);
     assert(table->text);
-    if (heads) memcpy(table->text, heads, heads_size);
-    memcpy(table->text + heads_size, data, data_size + 1);
+    memcpy(table->text, data, size);
     size_t lines = 1;
     for (char *p = table->text; *p; p++) lines += *p == '\n';
     table->rows = calloc(lines, sizeof *table->rows);
@@ -45,22 +44,14 @@ static void parse(fkp_tsv *table, const unsigned char *data, const char *heads)
 const fkp_tsv *fkp_architectures(void)
 {
     static fkp_tsv table;
-    if (!table.text) parse(&table, fkp_data_architectures, NULL);
+    if (!table.text) parse(&table, fkp_data_architectures);
     return &table;
 }
 
 const fkp_tsv *fkp_original_operators(void)
 {
     static fkp_tsv table;
-    if (!table.text) parse(&table, fkp_data_operators, NULL);
-    return &table;
-}
-
-const fkp_tsv *fkp_assets(void)
-{
-    static fkp_tsv table;
-    if (!table.text)
-        parse(&table, fkp_data_assets, "name\tpackage\tversion\tsha256\tmember\tfile\tbytes\tlicence\n");
+    if (!table.text) parse(&table, fkp_data_operators);
     return &table;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tab-separated tables of the tree that are compiled in: architectures, operators of the original, assets. */
+/* Tab-separated tables of the tree that are compiled in: architectures, operators of the original. */
 #ifndef FK_CLI_DATA_TABLES_H
 #define FK_CLI_DATA_TABLES_H
 
@@ -15,10 +15,9 @@ typedef struct fkp_tsv {
     int columns;
 } fkp_tsv;
 
-/* Parsed on first use and kept: models/architectures.tsv, ops/operators.tsv, tools/assets.tsv. */
+/* Parsed on first use and kept: models/architectures.tsv, ops/operators.tsv. */
 const fkp_tsv *fkp_architectures(void);
 const fkp_tsv *fkp_original_operators(void);
-const fkp_tsv *fkp_assets(void);
 
 /* Cell of row (0 to count - 1) in the column with that name; "-" reads as "". */
 const char *fkp_tsv_cell(const fkp_tsv *table, int row, const char *column);

@@ -16,10 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/data_tables.h"
 #include "cli/doctor.h"
 #include "cli/paths.h"
 #include "core/cpu_features.h"
+#include "runtime/assets.h"
 
 static const char devices[] = "Devices", tools[] = "Tools and libraries", files[] = "Files",
                   isolation[] = "Isolation of candidates";
@@ -144,15 +144,12 @@ static void check_disk(fkp_checks *checks, const char *name, const char *folder,
 
 void fkp_doctor_check_files(fkp_checks *checks)
 {
-    const fkp_tsv *assets = fkp_assets();
-    char path[FKP_PATH_SIZE], name[128];
+    char path[FKP_PATH_SIZE];
     check_disk(checks, "cache folder", checks->cli->common.cache, 0.3, "models and measurements");
     if (getcwd(path, sizeof path)) check_disk(checks, "this folder", path, 1, "captures and results");
-    for (int row = 0; row < assets->count; row++) {
-        const char *asset = fkp_tsv_cell(assets, row, "name");
-        snprintf(name, sizeof name, "%s", asset);
-        bool there = fkp_asset_path(checks->cli, asset, path) == FK_OK;
-        fkp_check_add(checks, files, name, there, "the demo", "%s", there ? path : fk_error_message());
+    for (int i = 0; fk_asset_name_at(i); i++) {
+        bool there = fk_asset_path(fk_asset_name_at(i), checks->cli->common.cache, path, sizeof path) == FK_OK;
+        fkp_check_add(checks, files, fk_asset_name_at(i), there, "the demo", "%s", there ? path : fk_error_message());
     }
 }
 

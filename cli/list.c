@@ -4,7 +4,10 @@
 
 #include <string.h>
 
+#include "bench/scenario.h"
 #include "core/nearest.h"
+#include "runtime/assets.h"
+#include "runtime/config.h"
 
 #define AT(field) offsetof(fkp_list_options, field)
 static const fkp_option options[] = {
@@ -24,16 +27,51 @@ static const struct {
 } kinds[] = {{"operators", fkp_list_operators}, {"models", fkp_list_models},       {"families", fkp_list_families},
              {"workloads", fkp_list_workloads}, {"scenarios", fkp_list_scenarios}, {"candidates", fkp_list_candidates}};
 
+/* The architecture of a named configuration "<architecture>:<size>" with that size: assets are named like theirs. */
+static const char *architecture_of_size(const char *size)
+{
+    for (int i = 0; fk_config_name_at(i); i++) {
+        const char *name = fk_config_name_at(i), *colon = strchr(name, ':');
+        if (colon && strcmp(colon + 1, size) == 0) return name;
+    }
+    return NULL;
+}
+
 fk_status fkp_find_architecture(const char *name, int *row)
 {
     const fkp_tsv *table = fkp_architectures();
+    const char *configured = strchr(name, ':') ? name : architecture_of_size(name);
     char base[128];
-    snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name); /* "llama:8b" is a llama */
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(configured ? configured : name, ":"), configured ? configured : name);
     *row = fkp_tsv_find(table, "architecture", base);
     if (*row >= 0) return FK_OK;
     fkp_nearest nearest = {.word = name};
     for (int i = 0; i < table->count; i++) fkp_nearest_offer(&nearest, fkp_tsv_cell(table, i, "architecture"));
+    for (int i = 0; fk_asset_name_at(i); i++) fkp_nearest_offer(&nearest, fk_asset_name_at(i));
     return fkp_fail_unknown("model", &nearest, "'fastkernels list models' shows them");
+}
+
+fk_status fkp_scenarios_folder(char path[FKP_PATH_SIZE])
+{
+    return fkp_home_path("scenarios", path);
+}
+
+fk_status fkp_list_model_row(const fkp_list_options *options, int *row)
+{
+    *row = -1;
+    if (options->model) FK_TRY(fkp_find_architecture(options->model, row));
+    if (!options->scenario) return FK_OK;
+    char folder[FKP_PATH_SIZE];
+    fkp_scenario *scenario;
+    int own;
+    FK_TRY(fkp_scenarios_folder(folder));
+    FK_TRY(fkp_scenario_open(options->scenario, folder, &scenario));
+    fk_status status = fkp_find_architecture(scenario->model, &own);
+    if (status == FK_OK && *row >= 0 && own != *row)
+        status = fk_fail(FK_ERROR_INVALID, "scenario %s runs %s, not %s", options->scenario, scenario->model, options->model);
+    fkp_scenario_close(scenario);
+    *row = own;
+    return status;
 }
 
 /* "norm" of "norm/rms_norm.def". */

@@ -7,6 +7,7 @@
 
 #include "cli/data_tables.h"
 #include "cli/output.h"
+#include "cli/paths.h"
 
 typedef struct fkp_list_options {
     const char *level, *model, *family, *scenario, *candidates;
@@ -20,8 +21,11 @@ int fkp_list_workloads(fkp_cli *cli, const fkp_list_options *options);
 int fkp_list_scenarios(fkp_cli *cli, const fkp_list_options *options);
 int fkp_list_candidates(fkp_cli *cli, const fkp_list_options *options);
 
-/* Row of an architecture in fkp_architectures(); "llama:8b" finds llama. */
+/* Row of an architecture in fkp_architectures(), by its name, a named configuration ("llama:8b") or an asset. */
 fk_status fkp_find_architecture(const char *name, int *row);
+/* Row that --model and --scenario ask for; -1 for every model. */
+fk_status fkp_list_model_row(const fkp_list_options *options, int *row);
+fk_status fkp_scenarios_folder(char path[FKP_PATH_SIZE]);
 fk_status fkp_check_family(const char *family, bool of_operators);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "cli/list.h"
 #include "cli/table.h"
+#include "runtime/assets.h"
+#include "runtime/config.h"
 
 static json_t *workloads_of(const fkp_tsv *table, int row)
 {
@@ -25,9 +27,29 @@ static bool wanted(const fkp_tsv *table, int row, const fkp_list_options *option
 
 static fk_status check_options(const fkp_list_options *options, int *model_row)
 {
-    *model_row = -1;
     if (options->family) FK_TRY(fkp_check_family(options->family, false));
-    return options->model ? fkp_find_architecture(options->model, model_row) : FK_OK;
+    return fkp_list_model_row(options, model_row);
+}
+
+/* Names that --model takes besides the architecture's: "llama:8b" and the like, with seeded weights. */
+static json_t *configurations_of(const char *architecture)
+{
+    json_t *array = json_array();
+    size_t length = strlen(architecture);
+    for (int i = 0; fk_config_name_at(i); i++)
+        if (strncmp(fk_config_name_at(i), architecture, length) == 0 && fk_config_name_at(i)[length] == ':')
+            json_array_append_new(array, json_string(fk_config_name_at(i)));
+    return array;
+}
+
+/* What --model takes, below the table. */
+static void print_names(fkp_cli *cli)
+{
+    fkp_print(cli, "\nNamed configurations, with seeded weights:");
+    for (int i = 0; fk_config_name_at(i); i++) fkp_print(cli, " %s", fk_config_name_at(i));
+    fkp_print(cli, "\nReal weights (tools/fetch-assets):");
+    for (int i = 0; fk_asset_name_at(i); i++) fkp_print(cli, " %s", fk_asset_name_at(i));
+    fkp_print(cli, "\n");
 }
 
 static json_t *describe(const fkp_tsv *t, int row)
@@ -43,6 +65,7 @@ static json_t *describe(const fkp_tsv *t, int row)
     json_object_set_new(json, "tp", json_integer(fkp_tsv_cell(t, row, "tp")[0] - '0'));
     json_object_set_new(json, "workloads", workloads_of(t, row));
     json_object_set_new(json, "reference", json_string(fkp_tsv_cell(t, row, "reference_library")));
+    json_object_set_new(json, "configurations", configurations_of(fkp_tsv_cell(t, row, "architecture")));
     json_object_set_new(json, "stage", json_string(fkp_tsv_cell(t, row, "stage")));
     return json;
 }
@@ -70,6 +93,7 @@ int fkp_list_models(fkp_cli *cli, const fkp_list_options *options)
         fkp_table_cell(&table, FKP_DIM, "%s", fkp_tsv_cell(t, row, "reference_library"));
     }
     fkp_table_finish(cli, &table);
+    print_names(cli);
     json_object_set_new(result, "models", models);
     fkp_emit(cli, result);
     return FKP_EXIT_OK;

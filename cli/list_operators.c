@@ -174,10 +174,8 @@ static fk_status select_entries(const fkp_list_options *options, entry *entries,
     *count = 0;
     FK_TRY(fkp_parse_levels(options->level, &levels));
     if (options->family) FK_TRY(fkp_check_family(options->family, true));
-    if (options->model) {
-        FK_TRY(fkp_find_architecture(options->model, &model_row));
-        snprintf(model, sizeof model, "%s", fkp_tsv_cell(fkp_architectures(), model_row, "architecture"));
-    }
+    FK_TRY(fkp_list_model_row(options, &model_row));
+    if (model_row >= 0) snprintf(model, sizeof model, "%s", fkp_tsv_cell(fkp_architectures(), model_row, "architecture"));
     int original = fkp_original_operators()->count;
     for (int i = 0; i < fk_op_count() + (options->planned ? original : 0); i++) {
         entry e = {.row = i - fk_op_count()};

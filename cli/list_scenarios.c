@@ -6,25 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/scenario.h"
 #include "cli/list.h"
-#include "cli/paths.h"
 #include "cli/table.h"
-
-/* Value of a top-level "key: value" line of a YAML file, "" when there is none. */
-static void top_level_value(const char *path, const char *key, char *buf, size_t size)
-{
-    FILE *f = fopen(path, "r");
-    char line[1024];
-    size_t length = strlen(key);
-    *buf = 0;
-    if (!f) return;
-    while (!*buf && fgets(line, sizeof line, f)) {
-        if (strncmp(line, key, length) != 0 || line[length] != ':') continue;
-        const char *value = line + length + 1 + strspn(line + length + 1, " \t\"");
-        snprintf(buf, size, "%.*s", (int)strcspn(value, "\"\n"), value);
-    }
-    fclose(f);
-}
 
 static int is_yaml(const struct dirent *entry)
 {
@@ -38,12 +22,31 @@ static int is_candidate(const struct dirent *entry)
     return dot && dot != entry->d_name && (strcmp(dot, ".c") == 0 || strcmp(dot, ".cu") == 0 || strcmp(dot, ".so") == 0);
 }
 
+/* One row; a file that is no scenario shows why. */
+static void add_scenario(const char *name, const char *folder, fkp_table *table, json_t *scenarios)
+{
+    fkp_scenario *scenario;
+    json_t *json = json_object();
+    bool good = fkp_scenario_open(name, folder, &scenario) == FK_OK;
+    fkp_table_cell(table, good ? FKP_BOLD : FKP_RED, "%s", name);
+    fkp_table_cell(table, FKP_PLAIN, "%s", good ? scenario->model : "");
+    fkp_table_cell(table, FKP_DIM, "%s", !good ? fk_error_message() : scenario->description ? scenario->description : "");
+    json_object_set_new(json, "name", fkp_json_text(name));
+    json_object_set_new(json, "model", good ? fkp_json_text(scenario->model) : json_null());
+    json_object_set_new(json, "description", good ? fkp_json_text(scenario->description) : json_null());
+    json_object_set_new(json, "error", good ? json_null() : fkp_json_text(fk_error_message()));
+    json_array_append_new(scenarios, json);
+    if (good) fkp_scenario_close(scenario);
+}
+
 int fkp_list_scenarios(fkp_cli *cli, const fkp_list_options *options)
 {
     static const char *const heads[] = {"SCENARIO", "MODEL", "DESCRIPTION", NULL};
     char folder[FKP_PATH_SIZE];
     struct dirent **files = NULL;
-    fk_status status = fkp_home_path("scenarios", folder);
+    int model_row;
+    fk_status status = fkp_scenarios_folder(folder);
+    if (status == FK_OK) status = fkp_list_model_row(options, &model_row); /* an unknown scenario is an error */
     if (status != FK_OK) return fkp_exit(cli, status);
     int count = scandir(folder, &files, is_yaml, alphasort);
     if (count < 0) return fkp_exit(cli, fk_fail(FK_ERROR_MISSING, "cannot read the scenarios folder %s: %s", folder, strerror(errno)));
@@ -51,21 +54,9 @@ int fkp_list_scenarios(fkp_cli *cli, const fkp_list_options *options)
     fkp_table table;
     fkp_table_init(&table, heads);
     for (int i = 0; i < count; i++) {
-        char path[2 * FKP_PATH_SIZE], model[256], description[512];
-        snprintf(path, sizeof path, "%s/%s", folder, files[i]->d_name);
-        top_level_value(path, "model", model, sizeof model);
-        top_level_value(path, "description", description, sizeof description);
-        files[i]->d_name[strlen(files[i]->d_name) - 5] = 0;
-        if (!options->scenario || strcmp(options->scenario, files[i]->d_name) == 0) {
-            fkp_table_cell(&table, FKP_BOLD, "%s", files[i]->d_name);
-            fkp_table_cell(&table, FKP_PLAIN, "%s", model);
-            fkp_table_cell(&table, FKP_DIM, "%s", description);
-            json_t *json = json_object();
-            json_object_set_new(json, "name", fkp_json_text(files[i]->d_name));
-            json_object_set_new(json, "model", fkp_json_text(model));
-            json_object_set_new(json, "description", fkp_json_text(description));
-            json_array_append_new(scenarios, json);
-        }
+        char *name = files[i]->d_name;
+        name[strlen(name) - strlen(".yaml")] = 0;
+        if (!options->scenario || strcmp(options->scenario, name) == 0) add_scenario(name, folder, &table, scenarios);
         free(files[i]);
     }
     free(files);

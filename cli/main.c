@@ -12,7 +12,9 @@
 #include "cli/interrupt.h"
 #include "core/nearest.h"
 #include "cli/output.h"
+#include "cli/paths.h"
 #include "cli/progress.h"
+#include "runtime/assets.h"
 
 #define FKP_COMMAND(name) extern const fkp_command fkp_command_##name;
 #define FKP_HIDDEN(name) FKP_COMMAND(name)
@@ -105,24 +107,6 @@ static char *join_words(int argc, char **argv)
     return line;
 }
 
-/* --cache, FK_CACHE, XDG_CACHE_HOME/fastkernels, ~/.cache/fastkernels. */
-static fk_status choose_cache(fkp_common_options *common, char **owned)
-{
-    const char *given = getenv("FK_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    *owned = NULL;
-    if (common->cache) return FK_OK;
-    int written;
-    if (given && *given) written = asprintf(owned, "%s", given);
-    else if (xdg && *xdg) written = asprintf(owned, "%s/fastkernels", xdg);
-    else written = asprintf(owned, "%s/.cache/fastkernels", home && *home ? home : "/tmp");
-    if (written < 0) {
-        *owned = NULL;
-        return fk_fail(FK_ERROR_MEMORY, "out of memory");
-    }
-    common->cache = *owned;
-    return FK_OK;
-}
-
 static fk_status check_args(const fkp_cli *cli)
 {
     const fkp_command *command = cli->command;
@@ -137,7 +121,7 @@ static fk_status check_args(const fkp_cli *cli)
 static int run_command(const fkp_command *command, int argc, char **argv)
 {
     fkp_cli cli = {.command = command, .common = {.seed = -1}};
-    char *cache = NULL;
+    char cache[FKP_PATH_SIZE];
     void *values = calloc(1, command->options_size + 1);
     const char **args = calloc((size_t)argc + 1, sizeof *args);
     cli.line = join_words(argc, argv);
@@ -154,13 +138,13 @@ static int run_command(const fkp_command *command, int argc, char **argv)
         free(values);
         return fkp_exit(&cli, status);
     }
-    if (status == FK_OK) status = choose_cache(&cli.common, &cache);
+    if (status == FK_OK) status = fk_cache_dir(cli.common.cache, cache, sizeof cache);
+    cli.common.cache = cache;
     if (status == FK_OK) status = check_args(&cli);
     if (status == FK_OK) status = fkp_output_open(&cli);
     int code = status == FK_OK ? command->run(&cli, values) : fkp_exit(&cli, status);
     status = fkp_output_close(&cli);
     if (code == FKP_EXIT_OK) code = fkp_exit(&cli, status);
-    free(cache);
     free(cli.line);
     free(args);
     fkp_options_free(sets, 2);

@@ -67,6 +67,8 @@ class BadInput(unittest.TestCase):
         self.refuse(["list", "--model", "lama"], 2, "unknown model 'lama'", "did you mean 'llama'")
         self.refuse(["list", "models", "--model", "zzzzzz"], 2, "unknown model 'zzzzzz'", "list models")
         self.refuse(["list", "models", "--family", "visoin"], 2, "'visoin'", "did you mean 'vision'")
+        self.refuse(["list", "--scenario", "dmeo"], 2, "unknown scenario 'dmeo'", "did you mean 'demo'")
+        self.refuse(["list", "--model", "smollm2-134m"], 2, "did you mean 'smollm2-135m'")
         self.refuse(["list", "--family", "nrom"], 2, "'nrom'", "did you mean 'norm'")
 
     def test_devices(self):
@@ -217,6 +219,14 @@ class List(unittest.TestCase):
         self.assertEqual(sum(len(f["models"]) for f in self.one("families")["families"]), 47)
         workloads = {w["name"]: w["models"] for w in self.one("workloads")["workloads"]}
         self.assertIn("llama", workloads["LLM.mixed"])
+
+    def test_scenarios(self):
+        scenarios = {s["name"]: s for s in self.one("scenarios")["scenarios"]}
+        self.assertEqual(scenarios["demo"]["model"], "smollm2-135m")
+        self.assertTrue(all(s["description"] and not s["error"] for s in scenarios.values()))
+        self.assertEqual([s["name"] for s in self.one("scenarios", "--scenario", "demo")["scenarios"]], ["demo"])
+        self.assertEqual(self.one("--scenario", "demo")["operators"], self.one("--model", "llama")["operators"])
+        self.assertEqual([m["name"] for m in self.one("models", "--scenario", "demo")["models"]], ["llama"])
 
     def test_map(self):
         lines = run("list", "--map", "--planned").stdout.splitlines()
