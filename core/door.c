@@ -138,18 +138,6 @@ static fk_status run(fk_ctx *ctx, const fk_op *op, const fk_impl *impl, const vo
     return ctx->status;
 }
 
-fk_status fk_door_run(fk_ctx *ctx, const fk_op *op, const fk_impl *impl, const void *args)
-{
-    if (ctx->status != FK_OK) return ctx->status;
-    const fk_op *caller = ctx->current;
-    ctx->current = op;
-    ctx->depth++;
-    run(ctx, op, impl, args);
-    ctx->depth--;
-    ctx->current = caller;
-    return ctx->status;
-}
-
 void fk_door_call(fk_ctx *ctx, const fk_op *op, void *args, fk_outputs outputs, const char *path)
 {
     if (ctx->status != FK_OK) {
@@ -208,6 +196,11 @@ int fk_door_depth(const fk_ctx *ctx)
 const fk_op *fk_door_current(const fk_ctx *ctx)
 {
     return ctx->current;
+}
+
+const char *fk_door_path(const fk_ctx *ctx)
+{
+    return ctx->path;
 }
 
 fk_status fk_door_install(fk_ctx *ctx, const fk_impl *impl)

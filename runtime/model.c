@@ -148,6 +148,21 @@ fk_status fk_model_open(const char *name, const fk_model_options *options, fk_mo
     return FK_OK;
 }
 
+fk_status fk_model_tokenizer_open(const char *name, const char *cache_dir, fk_tokenizer **out)
+{
+    *out = NULL;
+    fk_model *m = calloc(1, sizeof *m);
+    if (!m) return fk_fail(FK_ERROR_MEMORY, "out of memory for a model");
+    m->options.cache_dir = cache_dir;
+    fk_status status = resolve(m, name);
+    if (status != FK_OK) fk_fail_context(status, "model %s", name);
+    else if (!m->tokenizer) status = fk_fail(FK_ERROR_INVALID, "model %s has no tokenizer: its weights are seeded", name);
+    *out = m->tokenizer;
+    m->tokenizer = NULL;
+    fk_model_close(m);
+    return status;
+}
+
 void fk_model_close(fk_model *m)
 {
     if (!m) return;

@@ -124,6 +124,8 @@ int64_t fk_model_weight_bytes(const fk_model *model);
 double fk_model_load_seconds(const fk_model *model);
 /* The tokenizer and chat template that came with the weights; NULL when there is none (seeded weights). */
 const struct fk_tokenizer *fk_model_tokenizer(const fk_model *model);
+/* The tokenizer of a model alone, without its weights; the caller's (fk_tokenizer_destroy). */
+fk_status fk_model_tokenizer_open(const char *name, const char *cache_dir, struct fk_tokenizer **out);
 /* NULL when there is none. */
 const struct fk_chat_template *fk_model_chat_template(const fk_model *model);
 fk_tensor fk_model_forward(fk_ctx *ctx, const fk_model *model, const fk_batch *batch, const fk_kv_cache *cache);

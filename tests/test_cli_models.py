@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""run, tokenize and detokenize from outside. tests/test_cli_models.py PROGRAM
+
+What needs a real vocabulary needs the asset smollm2-135m; without it those cases are skipped, and say so."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = None
+TINY = ["--model", "llama:tiny", "--device", "cpu"]
+REAL = ["--model", "smollm2-135m"]
+
+
+def run(*args, text=True, **options):
+    return subprocess.run([PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=text, timeout=300,
+                          stdin=options.pop("stdin", subprocess.DEVNULL), **options)
+
+
+class Tiny(unittest.TestCase):
+    """The seeded tiny model: ids in, ids out."""
+
+    def ids(self, *args):
+        result = run("run", *TINY, "--json", *args)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_json(self):
+        result = self.ids("--prompt-ids", "1,2,3", "--max-tokens", "6", "--logits", "512")
+        self.assertEqual(result["schema"], "fastkernels/run/1")
+        self.assertEqual(result["prompt_ids"], [1, 2, 3])
+        self.assertEqual(len(result["ids"]), 6)
+        self.assertEqual(result["finish_reason"], "length")
+        self.assertEqual(set(result["timings"]), {"load_ms", "prefill_ms", "decode_tok_s"})
+        ranks = result["top_logits"]
+        self.assertEqual(sorted(pair[0] for pair in ranks), list(range(512)))
+        self.assertEqual(ranks, sorted(ranks, key=lambda pair: -pair[1]))
+        self.assertEqual(ranks[0][0], result["ids"][0])
+
+    def test_same_and_other_runs(self):
+        args = ["--prompt-ids", "5 6 7", "--max-tokens", "12"]
+        greedy = self.ids(*args)["ids"]
+        self.assertEqual(greedy, self.ids(*args, "--threads", "1")["ids"])
+        self.assertEqual(greedy, self.ids(*args, "--references-only")["ids"])
+        drawn = self.ids(*args, "--temperature", "1.5", "--seed", "0")["ids"]
+        self.assertNotEqual(greedy, drawn)
+        self.assertEqual(drawn, self.ids(*args, "--temperature", "1.5", "--seed", "0")["ids"])
+        self.assertEqual(greedy, self.ids(*args, "--temperature", "1.5", "--top-k", "1")["ids"])
+        self.assertNotEqual(greedy, self.ids(*args, "--seed", "1")["ids"])  # other weights
+
+    def test_trace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "trace.json")
+            result = run("run", *TINY, "--prompt-ids", "1,2,3", "--max-tokens", "3", "--trace", str(path))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            events = [e for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"]
+        steps = [e for e in events if e["cat"] == "step"]
+        self.assertEqual([e["name"] for e in steps], ["prefill", "decode", "decode"])
+        layers = [e for e in events if e["name"] == "llama_decoder"]
+        self.assertEqual([e["args"]["path"] for e in layers], ["model.layers.0", "model.layers.1"] * 3)
+        norms = [e for e in events if e["name"] == "fused_add_rms_norm"]
+        self.assertTrue(all(e["args"]["implementation"] and "[" in e["args"]["tensors"] for e in norms))
+
+        def inside(inner, outer):
+            slack = 1e-3
+            return outer["ts"] - slack <= inner["ts"] and inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"] + slack
+
+        for event in events:
+            if event["cat"] == "L1":  # nested: each L1 call lies in one step
+                self.assertEqual(sum(inside(event, step) for step in steps), 1)
+
+    def refuse(self, code, words, *args, **options):
+        result = run(*args, **options)
+        message = result.stderr if isinstance(result.stderr, str) else result.stderr.decode()
+        self.assertEqual(result.returncode, code, message)
+        self.assertEqual(len(result.stdout), 0)
+        self.assertEqual(message.count("\n"), 1, message)
+        for word in words:
+            self.assertIn(word, message)
+
+    def test_bad_input(self):
+        self.refuse(2, ["--model"], "run", "--prompt", "x")
+        self.refuse(2, ["'smolm2-135m'", "did you mean 'smollm2-135m'"], "run", "--model", "smolm2-135m", "--prompt", "x")
+        self.refuse(2, ["'llama:tny'", "tiny"], "run", "--model", "llama:tny", "--prompt-ids", "1")
+        self.refuse(2, ["llama:tiny has no tokenizer"], "run", *TINY, "--prompt", "x")
+        self.refuse(2, ["601 tokens", "512"], "run", *TINY, "--prompt-ids", ",".join(["1"] * 601))
+        self.refuse(2, ["id 512", "position 1"], "run", *TINY, "--prompt-ids", "1,512")
+        self.refuse(2, ["'x'"], "run", *TINY, "--prompt-ids", "1,x")
+        self.refuse(2, ["'-1'"], "run", *TINY, "--prompt-ids", "-1")
+        self.refuse(2, ["comma"], "run", *TINY, "--prompt-ids", "1,")
+        self.refuse(2, ["--temperature", "'-1'"], "run", *TINY, "--prompt-ids", "1", "--temperature", "-1")
+        self.refuse(2, ["--dtype 'f99'"], "run", *TINY, "--prompt-ids", "1", "--dtype", "f99")
+        self.refuse(2, ["one of --prompt"], "run", *TINY, "--prompt-ids", "1", "--prompt", "x")
+        self.refuse(2, ["/nowhere/out"], "run", *TINY, "--prompt-ids", "1", "-o", "/nowhere/out")
+        result = run("run", *TINY, "--prompt-ids", "1", "--max-tokens", "1", "--trace", "/nowhere/trace")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("/nowhere/trace", result.stderr)
+        self.refuse(2, ["no tokenizer"], "tokenize", *TINY[:2], "--text", "x")
+        self.refuse(3, ["/nowhere.gguf"], "run", "--model", "/nowhere.gguf", "--prompt", "x")
+
+    def test_missing_asset(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.refuse(3, ["smollm2-135m", "fetch-assets"], "run", *REAL, "--prompt", "x", "--cache", folder)
+
+    def test_broken_pipe(self):
+        process = subprocess.Popen([PROGRAM, "run", *TINY, "--prompt-ids", "1", "--max-tokens", "200"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        process.stdout.close()
+        process.stderr.read()
+        process.stderr.close()
+        self.assertEqual(process.wait(60), 0)
+
+
+class Real(unittest.TestCase):
+    """SmolLM2's vocabulary and weights."""
+
+    @classmethod
+    def setUpClass(cls):
+        known = run("tokenize", *REAL, "--text", "a")
+        if known.returncode != 0:
+            raise unittest.SkipTest(known.stderr.strip())
+
+    def test_round_trip(self):
+        lines = ["The sky is blue.", "", "  42 \t x   1", "日本の首都は 🍕", "a\u0301 naïve"]
+        encoded = subprocess.run([PROGRAM, "tokenize", *REAL], input="\n".join(lines) + "\n", capture_output=True, text=True,
+                                 timeout=60)
+        self.assertEqual(encoded.returncode, 0, encoded.stderr)
+        self.assertEqual(encoded.stdout.splitlines()[0], "504 6376 314 4461 30")
+        decoded = subprocess.run([PROGRAM, "detokenize", *REAL], input=encoded.stdout, capture_output=True, text=True, timeout=60)
+        self.assertEqual(decoded.stdout, "\n".join(lines) + "\n")
+
+    def test_special_tokens(self):
+        plain = run("tokenize", *REAL, "--text", "<|im_end|>").stdout.split()
+        parsed = run("tokenize", *REAL, "--text", "<|im_end|>", "--parse-special").stdout.split()
+        self.assertEqual(parsed, ["2"])
+        self.assertGreater(len(plain), 1)
+        self.assertEqual(run("detokenize", *REAL, "--text", "2").stdout, "<|im_end|>\n")
+        self.assertEqual(run("detokenize", *REAL, "--text", "2", "--no-special").stdout, "\n")
+
+    def test_no_utf8(self):
+        for args in (["run", *REAL, "--prompt", b"a\xff"], ["tokenize", *REAL, "--text", b"a\xff"]):
+            result = subprocess.run([PROGRAM, *args], capture_output=True, timeout=60)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(b"0xFF at offset 1", result.stderr)
+
+    def test_answer(self):
+        result = run("run", *REAL, "--prompt", "The capital of France is", "--raw", "--max-tokens", "4", "--json")
+        answer = json.loads(result.stdout)
+        self.assertIn("Paris", answer["text"])
+        streamed = run("run", *REAL, "--prompt", "The capital of France is", "--raw", "--max-tokens", "4", "--stop", "aris")
+        self.assertEqual(streamed.stdout.strip(), answer["text"][:answer["text"].index("aris")].strip())
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()
