@@ -130,13 +130,20 @@ static json_t *make_header(fkp_cli *cli)
     return header;
 }
 
-json_t *fkp_result(fkp_cli *cli, const char *kind)
+json_t *fkp_result_full(fkp_cli *cli, const char *kind)
 {
     json_t *result = json_object();
     json_object_set_new(result, "schema", json_sprintf("fastkernels/%s/1", kind));
-    if (!cli->json) return result; /* nobody will read it */
     if (!cli->header) cli->header = make_header(cli);
     json_object_update(result, cli->header);
+    return result;
+}
+
+json_t *fkp_result(fkp_cli *cli, const char *kind)
+{
+    if (cli->json) return fkp_result_full(cli, kind);
+    json_t *result = json_object(); /* nobody will read it */
+    json_object_set_new(result, "schema", json_sprintf("fastkernels/%s/1", kind));
     return result;
 }
 

@@ -25,6 +25,8 @@ const char *fkp_style_off(const fkp_cli *cli, fkp_style style);
 
 /* A result object with schema ("fastkernels/<kind>/1"), commit, version, device, environment and command. */
 json_t *fkp_result(fkp_cli *cli, const char *kind);
+/* The same, complete even without --json: for commands that keep their results in a file. */
+json_t *fkp_result_full(fkp_cli *cli, const char *kind);
 /* Writes the object as one line when there is --json, flushed; takes the reference either way. */
 void fkp_emit(fkp_cli *cli, json_t *result);
 /* A number, null when it is not finite; text with what is no UTF-8 replaced; text or null. */

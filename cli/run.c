@@ -6,8 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <fk/door.h>
 #include <fk/model.h>
 
+#include "bench/candidate_set.h"
 #include "cli/interrupt.h"
 #include "cli/model_input.h"
 #include "cli/output.h"
@@ -18,7 +20,7 @@
 #include "text/stop_matcher.h"
 
 typedef struct run_options {
-    const char *model, *dtype, *prompt, *prompt_ids, *file, *system, *trace, *output;
+    const char *model, *dtype, *prompt, *prompt_ids, *file, *system, *trace, *candidates, *output;
     bool raw, ignore_eos, references_only;
     int64_t max_tokens, top_k, logits;
     double temperature, top_p;
@@ -40,6 +42,7 @@ static const fkp_option options[] = {
     {"stop", FKP_OPT_LIST, AT(stop), "T", "end before this text; may be given several times", .letter = 0},
     {"ignore-eos", FKP_OPT_FLAG, AT(ignore_eos), NULL, "go on when the model ends its answer", .letter = 0},
     {"logits", FKP_OPT_INT, AT(logits), "N", "also show the N largest logits after the prompt", "0", .min = 0, .max = 1e9},
+    {"candidates", FKP_OPT_STRING, AT(candidates), "DIR", "run with these kernels", .letter = 0},
     {"references-only", FKP_OPT_FLAG, AT(references_only), NULL, "run the C references alone: slow, the specification", .letter = 0},
     {"trace", FKP_OPT_STRING, AT(trace), "FILE", "write a time line of all operator calls for Perfetto", .letter = 0},
     {"dtype", FKP_OPT_STRING, AT(dtype), "T", "f32, bf16 or f16; without it f32 on the CPU, bf16 on a GPU", .letter = 0},
@@ -52,6 +55,7 @@ typedef struct session {
     const run_options *o;
     fk_model *model;
     fk_engine *engine;
+    fkp_candidate_set candidates;
     fk_trace *trace;
     fk_token_list prompt, answer;
     fk_detokenizer *detokenizer; /* NULL without a tokenizer */
@@ -177,6 +181,10 @@ static fk_status create_engine(session *s)
                                                  .max_num_seqs = 1,
                                                  .max_model_len = length},
                             &s->engine));
+    if (s->o->candidates) {
+        FK_TRY(fkp_candidate_set_open(s->o->candidates, (fk_device_type)fk_model_device(s->model).type, s->cli->common.cache, &s->candidates));
+        FK_TRY(fkp_candidate_set_install(&s->candidates, fk_engine_ctx(s->engine)));
+    }
     return s->o->trace ? fk_trace_create(fk_engine_ctx(s->engine), &s->trace) : FK_OK;
 }
 
@@ -246,6 +254,18 @@ static double decode_rate(const session *s)
     return s->decode_s > 0 ? (double)(s->answer.count - 1) / s->decode_s : 0;
 }
 
+static json_t *reached_json(session *s)
+{
+    json_t *reached = json_object();
+    for (int i = 0; i < s->candidates.count; i++) {
+        int64_t calls, total;
+        fk_door_counts(fk_engine_ctx(s->engine), s->candidates.ops[i], &calls, &total);
+        json_object_set_new(reached, s->candidates.ops[i]->name, json_integer(calls));
+        if (calls == 0) fkp_warn(s->cli, "no call reached candidate %s", s->candidates.ops[i]->name);
+    }
+    return reached;
+}
+
 static void report(session *s)
 {
     json_t *result = fkp_result(s->cli, "run");
@@ -259,6 +279,7 @@ static void report(session *s)
                         json_pack("{s:o, s:o, s:o}", "load_ms", fkp_json_real(1e3 * fk_model_load_seconds(s->model)), "prefill_ms",
                                   fkp_json_real(1e3 * s->prefill_s), "decode_tok_s", fkp_json_real(decode_rate(s))));
     if (s->top_logits) json_object_set(result, "top_logits", s->top_logits);
+    if (s->o->candidates) json_object_set_new(result, "reached", reached_json(s));
     fkp_emit(s->cli, result);
     if (s->top_logits) print_logits(s);
     fkp_info(s->cli, "%s, %s: loaded in %.2f s; prompt of %lld tokens in %.1f ms (%.1f tok/s); %lld tokens at %.1f tok/s; ended by %s",
@@ -311,6 +332,7 @@ static int run(fkp_cli *cli, const void *values)
     fk_token_list_deinit(&s.answer);
     fk_trace_destroy(s.trace);
     fk_engine_destroy(s.engine);
+    fkp_candidate_set_close(&s.candidates);
     fk_model_close(s.model);
     return code;
 }

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "core/cpu_measure.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,37 @@
 #define MIN_CACHE_BYTES ((int64_t)8 << 20) /* where the system does not tell its last-level cache */
 #define REPEATS 5
 
+/* A file below /sys/devices/system/cpu/cpu<n>/cache/index3 as a number ("32768K", "0"); -1 when there is none. */
+static int64_t read_cache_file(int cpu, const char *name)
+{
+    char path[128], text[32] = "";
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index3/%s", cpu, name);
+    FILE *f = fopen(path, "r");
+    if (!f) return -1;
+    bool got = fgets(text, sizeof text, f) != NULL;
+    fclose(f);
+    char *end;
+    long long value = strtoll(text, &end, 10);
+    if (!got || end == text) return -1;
+    return *end == 'K' ? value << 10 : *end == 'M' ? value << 20 : value;
+}
+
+/* The third-level caches that this process's processors share, added up. sysconf tells the socket's, of which a virtual
+ * machine may have a slice. */
 static int64_t last_level_cache_bytes(void)
 {
-    int64_t bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    cpu_set_t set;
+    int64_t bytes = 0;
+    uint64_t seen = 0; /* ids below 64; more are counted as seen */
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+            if (!CPU_ISSET(cpu, &set)) continue;
+            int64_t id = read_cache_file(cpu, "id"), size = read_cache_file(cpu, "size");
+            if (id < 0 || id > 63 || size <= 0 || (seen >> id & 1)) continue;
+            seen |= (uint64_t)1 << id;
+            bytes += size;
+        }
+    if (bytes <= 0) bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (bytes <= 0) bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
     return bytes < MIN_CACHE_BYTES ? MIN_CACHE_BYTES : bytes;
 }

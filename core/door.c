@@ -138,6 +138,18 @@ static fk_status run(fk_ctx *ctx, const fk_op *op, const fk_impl *impl, const vo
     return ctx->status;
 }
 
+fk_status fk_door_run(fk_ctx *ctx, const fk_op *op, const fk_impl *impl, const void *args)
+{
+    if (ctx->status != FK_OK) return ctx->status;
+    const fk_op *caller = ctx->current;
+    ctx->current = op;
+    ctx->depth++;
+    run(ctx, op, impl, args);
+    ctx->depth--;
+    ctx->current = caller;
+    return ctx->status;
+}
+
 void fk_door_call(fk_ctx *ctx, const fk_op *op, void *args, fk_outputs outputs, const char *path)
 {
     if (ctx->status != FK_OK) {

@@ -32,6 +32,9 @@ fk_status fk_door_add_hook(fk_ctx *ctx, const fk_hook *hook);
 void fk_door_remove_hook(fk_ctx *ctx, const fk_hook *hook);
 /* Depth of the current call: 1 for a call from the model, 2 for a call from its composition, ... */
 int fk_door_depth(const fk_ctx *ctx);
+/* Runs one implementation on arguments that were checked before: no checks, no hooks, no counts. Temporaries are given
+ * back. For the harness, which times implementations and not the door. */
+fk_status fk_door_run(fk_ctx *ctx, const fk_op *op, const fk_impl *impl, const void *args);
 /* The operator of the innermost call in progress, NULL outside. */
 const fk_op *fk_door_current(const fk_ctx *ctx);
 /* Layer path of the innermost module in progress, NULL outside: for hooks. */

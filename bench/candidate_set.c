@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening a candidates folder in this process. */
+#include "bench/candidate_set.h"
+
+#include <stdlib.h>
+
+#include <fk/door.h>
+
+#include "bench/compile.h"
+
+#define COMPILE_TIMEOUT_S 120.0
+
+static fk_status open_one(const fkp_candidate_file *file, fk_device_type device, const char *cache_dir, fk_candidate **out)
+{
+    const char *library = file->path;
+    fkp_compiled compiled;
+    if (file->kind != FKP_CANDIDATE_LIBRARY) {
+        FK_TRY(fkp_candidate_compile(file, cache_dir, COMPILE_TIMEOUT_S, &compiled));
+        if (!compiled.good)
+            return fk_fail(FK_ERROR_CANDIDATE, "candidate %s does not compile%s: %s", file->path,
+                           compiled.timed_out ? " in time" : "", compiled.messages);
+        library = compiled.library;
+    }
+    fk_status status = fk_candidate_open(library, file->op, device, out);
+    if (status == FK_OK) return FK_OK;
+    fk_fail_context(status, "candidate %s", file->path);
+    return status == FK_ERROR_MEMORY ? status : fk_fail(FK_ERROR_CANDIDATE, "%s", fk_error_message());
+}
+
+fk_status fkp_candidate_set_open(const char *path, fk_device_type device, const char *cache_dir, fkp_candidate_set *out)
+{
+    fkp_candidate_list list;
+    *out = (fkp_candidate_set){0};
+    FK_TRY(fkp_candidates_find(path, device, &list));
+    fk_status status = FK_OK;
+    out->items = calloc((size_t)list.count, sizeof *out->items);
+    out->ops = calloc((size_t)list.count, sizeof *out->ops);
+    if (!out->items || !out->ops) status = fk_fail(FK_ERROR_MEMORY, "out of memory for %d candidates", list.count);
+    for (int i = 0; i < list.count && status == FK_OK; i++) {
+        status = open_one(&list.items[i], device, cache_dir, &out->items[i]);
+        if (status != FK_OK) break;
+        out->ops[i] = list.items[i].op;
+        out->count++;
+    }
+    fkp_candidates_deinit(&list);
+    if (status != FK_OK) fkp_candidate_set_close(out);
+    return status;
+}
+
+void fkp_candidate_set_close(fkp_candidate_set *set)
+{
+    for (int i = 0; i < set->count; i++) fk_candidate_close(set->items[i]);
+    free(set->items);
+    free(set->ops);
+    *set = (fkp_candidate_set){0};
+}
+
+fk_status fkp_candidate_set_install(const fkp_candidate_set *set, fk_ctx *ctx)
+{
+    for (int i = 0; i < set->count; i++) FK_TRY(fk_door_install(ctx, fk_candidate_impl(set->items[i])));
+    return FK_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A folder's candidates in this process: compiled where they are sources, opened, and stood at the doors of engines. For
+ * code that bench has passed; it shares our process here. */
+#ifndef FK_BENCH_CANDIDATE_SET_H
+#define FK_BENCH_CANDIDATE_SET_H
+
+#include <fk/ctx.h>
+
+#include "core/candidate.h"
+
+typedef struct fkp_candidate_set {
+    fk_candidate **items; /* [count], in the order of the registry */
+    const fk_op **ops;
+    int count;
+} fkp_candidate_set;
+
+/* `path` is a folder or one file. A candidate that does not compile or load is named: FK_ERROR_CANDIDATE with the
+ * compiler's first lines. */
+fk_status fkp_candidate_set_open(const char *path, fk_device_type device, const char *cache_dir, fkp_candidate_set *out);
+void fkp_candidate_set_close(fkp_candidate_set *set);
+/* The set must outlive the context. */
+fk_status fkp_candidate_set_install(const fkp_candidate_set *set, fk_ctx *ctx);
+
+#endif

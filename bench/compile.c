@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding candidate files and compiling them in a child process, with a cache by content. */
+#define _GNU_SOURCE
+#include "bench/compile.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench/process.h"
+#include "bench/protocol.h"
+#include "core/nearest.h"
+#include "core/seeded.h"
+
+/* Kind of a file by its name; false for names that are no candidates at all. */
+static bool kind_of(const char *name, fkp_candidate_kind *kind, size_t *stem)
+{
+    const char *dot = strrchr(name, '.');
+    if (!dot || dot == name) return false;
+    *stem = (size_t)(dot - name);
+    if (strcmp(dot, ".c") == 0) *kind = FKP_CANDIDATE_C;
+    else if (strcmp(dot, ".cu") == 0) *kind = FKP_CANDIDATE_CUDA;
+    else if (strcmp(dot, ".so") == 0) *kind = FKP_CANDIDATE_LIBRARY;
+    else return false;
+    return true;
+}
+
+static fk_status add_file(const char *folder, const char *name, fk_device_type device, fkp_candidate_list *list)
+{
+    fkp_candidate_file file = {0};
+    size_t stem;
+    char op_name[128];
+    if (!kind_of(name, &file.kind, &stem)) return FK_OK;
+    snprintf(op_name, sizeof op_name, "%.*s", (int)stem, name);
+    file.op = fk_op_find(op_name);
+    if (!file.op) {
+        fkp_nearest nearest = {.word = op_name};
+        for (int i = 0; i < fk_op_count(); i++) fkp_nearest_offer(&nearest, fk_op_at(i)->name);
+        fk_status status = fkp_fail_unknown("operator", &nearest, "a candidate's file is named as its operator");
+        return fk_fail_context(status, "%s%s%s", folder, *folder ? "/" : "", name);
+    }
+    if (file.kind != FKP_CANDIDATE_LIBRARY && (file.kind == FKP_CANDIDATE_CUDA) != (device == FK_CUDA)) return FK_OK;
+    if ((size_t)snprintf(file.path, sizeof file.path, "%s%s%s", folder, *folder ? "/" : "", name) >= sizeof file.path)
+        return fk_fail(FK_ERROR_INVALID, "path too long: %s/%s", folder, name);
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i].op == file.op)
+            return fk_fail(FK_ERROR_INVALID, "two candidates for %s: %s and %s", op_name, list->items[i].path, file.path);
+    fkp_candidate_file *items = realloc(list->items, (size_t)(list->count + 1) * sizeof *items);
+    if (!items) return fk_fail(FK_ERROR_MEMORY, "out of memory for candidates");
+    list->items = items;
+    items[list->count++] = file;
+    return FK_OK;
+}
+
+static int is_no_dot(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+fk_status fkp_candidates_find(const char *path, fk_device_type device, fkp_candidate_list *out)
+{
+    *out = (fkp_candidate_list){0};
+    struct stat info;
+    if (stat(path, &info) != 0) return fk_fail(FK_ERROR_INVALID, "candidates %s: %s", path, strerror(errno));
+    fk_status status = FK_OK;
+    if (S_ISDIR(info.st_mode)) {
+        struct dirent **entries;
+        int n = scandir(path, &entries, is_no_dot, alphasort);
+        if (n < 0) return fk_fail(FK_ERROR_INVALID, "candidates %s: %s", path, strerror(errno));
+        for (int i = 0; i < n; i++) {
+            if (status == FK_OK) status = add_file(path, entries[i]->d_name, device, out);
+            free(entries[i]);
+        }
+        free(entries);
+    } else {
+        char folder[1024];
+        const char *slash = strrchr(path, '/');
+        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 0, path);
+        if (slash == path) snprintf(folder, sizeof folder, "/.");
+        status = add_file(folder, slash ? slash + 1 : path, device, out);
+    }
+    if (status == FK_OK && out->count == 0)
+        status = fk_fail(FK_ERROR_INVALID, "no candidates for %s in %s: they are files <operator>.%s or <operator>.so",
+                         device == FK_CUDA ? "cuda" : "cpu", path, device == FK_CUDA ? "cu" : "c");
+    if (status != FK_OK) fkp_candidates_deinit(out);
+    return status;
+}
+
+void fkp_candidates_deinit(fkp_candidate_list *list)
+{
+    free(list->items);
+    *list = (fkp_candidate_list){0};
+}
+
+static uint64_t hash_file(const char *path, uint64_t hash, bool *good)
+{
+    char buf[1 << 16];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = -1;
+    while (fd >= 0 && (n = read(fd, buf, sizeof buf)) > 0) hash = fkp_mix64(hash ^ fkp_fnv1a64(buf, (uint64_t)n));
+    if (n < 0) *good = false;
+    if (fd >= 0) close(fd);
+    return hash;
+}
+
+/* All headers and declarations below a folder, in the order of their names. */
+static uint64_t hash_headers(const char *folder, uint64_t hash)
+{
+    struct dirent **entries;
+    int n = scandir(folder, &entries, is_no_dot, alphasort);
+    for (int i = 0; i < n; i++) {
+        char path[2048];
+        struct stat info;
+        bool ignored = true;
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        const char *dot = strrchr(entries[i]->d_name, '.');
+        if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) hash = hash_headers(path, hash);
+        else if (dot && (strcmp(dot, ".h") == 0 || strcmp(dot, ".def") == 0)) hash = hash_file(path, hash, &ignored);
+        free(entries[i]);
+    }
+    if (n >= 0) free(entries);
+    return hash;
+}
+
+fk_status fkp_candidate_includes(char include[1024], char ops[1024])
+{
+    /* build/fastkernels in the source tree, dist/bin/fastkernels in a bundle; then where this was built from. */
+    char folder[900], home[2][960];
+    FK_TRY(fkp_executable_folder(folder, sizeof folder));
+    snprintf(home[0], sizeof home[0], "%s/..", folder);
+    const char *given = getenv("FK_HOME");
+    snprintf(home[1], sizeof home[1], "%s", given ? given : home[0]);
+    for (int i = 1; i >= 0; i--) {
+        char probe[1100];
+        snprintf(include, 1024, "%s/include", home[i]);
+        snprintf(ops, 1024, "%s/ops", home[i]);
+        snprintf(probe, sizeof probe, "%s/fk/candidate.h", include);
+        bool header = access(probe, R_OK) == 0;
+        snprintf(probe, sizeof probe, "%s/ops.def", ops);
+        if (header && access(probe, R_OK) == 0) return FK_OK;
+    }
+    return fk_fail(FK_ERROR_MISSING, "the headers for candidates are not beside the program: no %s/include/fk/candidate.h", home[0]);
+}
+
+#define MAX_ARGUMENTS 32
+
+/* The compiler and its flags, without input and output. */
+static int command_line(fkp_candidate_kind kind, const char *include, const char *ops, char *argv[MAX_ARGUMENTS],
+                        char include_flags[2][1100])
+{
+    int n = 0;
+    const char *cc = getenv("CC"), *nvcc = getenv("FK_NVCC");
+    snprintf(include_flags[0], 1100, "-I%s", include);
+    snprintf(include_flags[1], 1100, "-I%s", ops);
+    if (kind == FKP_CANDIDATE_C) {
+        static char *const flags[] = {"-std=gnu17", "-O3", "-march=native", "-fPIC", "-shared", "-fdiagnostics-color=never"};
+        argv[n++] = (char *)(uintptr_t)(cc && *cc ? cc : "cc");
+        for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) argv[n++] = flags[i];
+    } else {
+        static char *const flags[] = {"-O3", "-std=c++17", "-gencode", "arch=compute_90a,code=sm_90a", "-cudart", "shared",
+                                      "-Xcompiler", "-fPIC", "-shared"};
+        bool local = access("/usr/local/cuda/bin/nvcc", X_OK) == 0;
+        argv[n++] = (char *)(uintptr_t)(nvcc && *nvcc ? nvcc : local ? "/usr/local/cuda/bin/nvcc" : "nvcc");
+        for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) argv[n++] = flags[i];
+    }
+    argv[n++] = include_flags[0];
+    argv[n++] = include_flags[1];
+    argv[n] = NULL;
+    return n;
+}
+
+static fk_status make_folders(const char *path)
+{
+    char buf[1100];
+    snprintf(buf, sizeof buf, "%s", path);
+    for (char *slash = buf + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = 0;
+        if (mkdir(buf, 0777) != 0 && errno != EEXIST) break;
+        *slash = '/';
+    }
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return FK_OK;
+    return fk_fail(FK_ERROR_IO, "cannot make the folder %s: %s", path, strerror(errno));
+}
+
+static void read_beginning(const char *path, char *buf, size_t size)
+{
+    buf[0] = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    ssize_t n = read(fd, buf, size - 1);
+    buf[n > 0 ? n : 0] = 0;
+    close(fd);
+}
+
+static fk_status run_compiler(char *argv[], const char *log, double timeout_s, fkp_compiled *out)
+{
+    fkp_process process;
+    fk_status status = fkp_process_start(&process, argv, log, -1, NULL);
+    if (status == FK_ERROR_MISSING)
+        return fk_fail(FK_ERROR_MISSING, "no compiler %s: it is needed to build this candidate", argv[0]);
+    FK_TRY(status);
+    out->timed_out = !fkp_process_wait(&process, fkp_now() + timeout_s);
+    fkp_process_kill(&process);
+    out->good = !out->timed_out && process.exit_code == 0;
+    read_beginning(log, out->messages, sizeof out->messages);
+    /* posix_spawn may report a missing program only through the child's exit code. */
+    if (process.exit_code == 127 && !out->messages[0])
+        return fk_fail(FK_ERROR_MISSING, "no compiler %s: it is needed to build this candidate", argv[0]);
+    if (!out->good && !out->messages[0]) {
+        char how[128];
+        snprintf(out->messages, sizeof out->messages, "%s: %s", argv[0], out->timed_out ? "took too long" : fkp_process_end(&process, how, sizeof how));
+    }
+    return FK_OK;
+}
+
+fk_status fkp_candidate_compile(const fkp_candidate_file *file, const char *cache_dir, double timeout_s, fkp_compiled *out)
+{
+    *out = (fkp_compiled){0};
+    bool readable = true;
+    out->hash = hash_file(file->path, 1, &readable);
+    if (!readable) return fk_fail(FK_ERROR_INVALID, "%s: %s", file->path, strerror(errno));
+    if (file->kind == FKP_CANDIDATE_LIBRARY) {
+        char *whole = realpath(file->path, NULL);
+        if (!whole) return fk_fail(FK_ERROR_INVALID, "%s: %s", file->path, strerror(errno));
+        snprintf(out->library, sizeof out->library, "%s", whole);
+        free(whole);
+        out->good = true;
+        return FK_OK;
+    }
+    char include[1024], ops[1024], include_flags[2][1100], folder[1024], made[1140], log[1160];
+    char *argv[MAX_ARGUMENTS];
+    FK_TRY(fkp_candidate_includes(include, ops));
+    int n = command_line(file->kind, include, ops, argv, include_flags);
+    out->hash = hash_headers(include, out->hash);
+    out->hash = hash_headers(ops, out->hash);
+    for (int i = 0; i < n - 2; i++) out->hash = fkp_mix64(out->hash ^ fkp_fnv1a64(argv[i], strlen(argv[i]) + 1));
+    snprintf(folder, sizeof folder, "%s/candidates", cache_dir);
+    FK_TRY(make_folders(folder));
+    char *whole = realpath(folder, NULL);
+    if (!whole) return fk_fail(FK_ERROR_IO, "%s: %s", folder, strerror(errno));
+    snprintf(out->library, sizeof out->library, "%s/%s-%016" PRIx64 ".so", whole, file->op->name, out->hash);
+    free(whole);
+    if (access(out->library, R_OK) == 0) {
+        out->good = true;
+        return FK_OK;
+    }
+    snprintf(made, sizeof made, "%s.%ld", out->library, (long)getpid());
+    snprintf(log, sizeof log, "%s.log", made);
+    argv[n++] = "-o";
+    argv[n++] = made;
+    argv[n++] = (char *)(uintptr_t)file->path;
+    if (file->kind == FKP_CANDIDATE_C) argv[n++] = "-lm";
+    argv[n] = NULL;
+    unlink(log);
+    fk_status status = run_compiler(argv, log, timeout_s, out);
+    unlink(log);
+    if (status == FK_OK && out->good && rename(made, out->library) != 0)
+        status = fk_fail(FK_ERROR_IO, "%s: %s", out->library, strerror(errno));
+    unlink(made);
+    return status;
+}

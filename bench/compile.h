@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Candidates as files: which ones a folder holds, and the shared library of each, compiled when it is a source. */
+#ifndef FK_BENCH_COMPILE_H
+#define FK_BENCH_COMPILE_H
+
+#include <fk/op.h>
+
+typedef enum fkp_candidate_kind { FKP_CANDIDATE_C, FKP_CANDIDATE_CUDA, FKP_CANDIDATE_LIBRARY } fkp_candidate_kind;
+
+typedef struct fkp_candidate_file {
+    const fk_op *op;
+    fkp_candidate_kind kind;
+    char path[1024];
+} fkp_candidate_file;
+
+typedef struct fkp_candidate_list {
+    fkp_candidate_file *items;
+    int count;
+} fkp_candidate_list;
+
+/* The candidates of a folder, or the one file, that are made for the device, at most one an operator. FK_ERROR_INVALID
+ * names: a folder without any, a file whose name is no operator (with the nearest one), two files for one operator. */
+fk_status fkp_candidates_find(const char *path, fk_device_type device, fkp_candidate_list *out);
+void fkp_candidates_deinit(fkp_candidate_list *list);
+
+typedef struct fkp_compiled {
+    bool good;             /* false: the source does not compile */
+    bool timed_out;
+    char library[1100];    /* path of the shared library */
+    uint64_t hash;         /* of the source (or library), headers and flags */
+    char messages[4096];   /* the compiler's, from the beginning */
+} fkp_compiled;
+
+/* Compiles into `cache_dir`/candidates, or finds it there. FK_ERROR_MISSING: no compiler, or no headers of ours; a source
+ * that does not compile is FK_OK with good = false. */
+fk_status fkp_candidate_compile(const fkp_candidate_file *file, const char *cache_dir, double timeout_s, fkp_compiled *out);
+
+/* Folders with our headers and operator declarations, for whoever compiles a candidate. */
+fk_status fkp_candidate_includes(char include[1024], char ops[1024]);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A runner: maps the judge's buffers, wraps them as tensors and calls one implementation, the baseline or a candidate, when
+ * told to. It knows no golden value, no seed and no tolerance. */
+#define _GNU_SOURCE
+#include "bench/runner.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fk/ctx.h>
+#include <fk/door.h>
+
+#include "bench/protocol.h"
+#include "core/candidate.h"
+#include "core/threads.h"
+
+#define EMPTY_CALLS 1000
+
+typedef struct runner {
+    fkp_hello hello;
+    fk_ctx *ctx;
+    fk_backend *backend;
+    const fk_op *op;
+    fk_candidate *candidate;
+    const fk_impl *impl;
+    fk_shared_memory memory;
+    /* the case */
+    int num_slots;
+    char *args;         /* args structs of all slots, args_size apart */
+    fk_tensor *tensors; /* [num_slots][num_fields] */
+    char *strings;
+    void *start, *stop; /* events */
+    double *seconds;
+    int max_samples;
+} runner;
+
+/* The process may use so many processors: the first ones of its mask. Threads of every pool inherit it. */
+static void restrict_processors(int threads)
+{
+    cpu_set_t all, some;
+    if (threads <= 0 || sched_getaffinity(0, sizeof all, &all) != 0) return;
+    CPU_ZERO(&some);
+    for (int i = 0, n = 0; i < CPU_SETSIZE && n < threads; i++)
+        if (CPU_ISSET(i, &all)) {
+            CPU_SET(i, &some);
+            n++;
+        }
+    sched_setaffinity(0, sizeof some, &some);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* What the time stamps of a call of nothing are apart. */
+static fk_status measure_empty_call(runner *r, double *out)
+{
+    double *seconds = calloc(EMPTY_CALLS, sizeof *seconds);
+    if (!seconds) return fk_fail(FK_ERROR_MEMORY, "out of memory");
+    fk_status status = FK_OK;
+    for (int i = 0; i < EMPTY_CALLS && status == FK_OK; i++) {
+        status = r->backend->event_record(r->backend, fk_ctx_stream(r->ctx), r->start);
+        if (status == FK_OK) status = r->backend->event_record(r->backend, fk_ctx_stream(r->ctx), r->stop);
+        if (status == FK_OK) status = r->backend->event_elapsed(r->backend, r->start, r->stop, &seconds[i]);
+    }
+    qsort(seconds, EMPTY_CALLS, sizeof *seconds, compare_doubles);
+    *out = seconds[EMPTY_CALLS / 2];
+    free(seconds);
+    return status;
+}
+
+static fk_status handle_hello(runner *r, const fkp_message *m, fkp_reply *reply)
+{
+    if (m->bytes != sizeof r->hello) return fk_fail(FK_ERROR_INTERNAL, "greeting of %llu bytes", (unsigned long long)m->bytes);
+    memcpy(&r->hello, m->payload, sizeof r->hello);
+    restrict_processors(r->hello.threads);
+    r->op = fk_op_find(r->hello.op);
+    if (!r->op) return fk_fail(FK_ERROR_INTERNAL, "unknown operator %s", r->hello.op);
+    fk_ctx_options options = {.device = r->hello.device, .threads = r->hello.threads};
+    FK_TRY(fk_ctx_create(&options, &r->ctx));
+    r->backend = fk_ctx_backend(r->ctx);
+    FK_TRY(r->backend->event_create(r->backend, &r->start));
+    FK_TRY(r->backend->event_create(r->backend, &r->stop));
+    if (r->hello.pin[0]) FK_TRY(fk_door_pin(r->ctx, r->op, r->hello.pin));
+    if (r->hello.candidate[0]) {
+        FK_TRY(fk_candidate_open(r->hello.candidate, r->op, (fk_device_type)r->hello.device.type, &r->candidate));
+        FK_TRY(fk_door_install(r->ctx, fk_candidate_impl(r->candidate)));
+    }
+    return measure_empty_call(r, &reply->empty_call_s);
+}
+
+/* Guard pages make an access outside a tensor's region fault at once; only host memory can have them. */
+static fk_status handle_memory(runner *r, const fkp_message *m)
+{
+    fkp_memory_head head;
+    if (m->bytes < sizeof head || m->fd < 0) return fk_fail(FK_ERROR_INTERNAL, "memory message without memory");
+    memcpy(&head, m->payload, sizeof head);
+    if (m->bytes != sizeof head + head.num_guards * sizeof(fkp_range)) return fk_fail(FK_ERROR_INTERNAL, "memory message cut off");
+    if (r->memory.data) r->backend->shared_close(r->backend, &r->memory);
+    FK_TRY(r->backend->shared_open(r->backend, m->fd, head.bytes, &r->memory));
+    /* Page tables are filled now, not by the first timed calls. */
+    if (r->backend->device.type == FK_CPU) madvise(r->memory.data, r->memory.bytes, MADV_POPULATE_WRITE);
+    const fkp_range *guards = (const fkp_range *)((const char *)m->payload + sizeof head);
+    for (uint64_t i = 0; i < head.num_guards; i++)
+        if (mprotect((char *)r->memory.data + guards[i].begin, guards[i].end - guards[i].begin, PROT_NONE) != 0)
+            return fk_fail(FK_ERROR_MEMORY, "guard page %llu", (unsigned long long)i);
+    return FK_OK;
+}
+
+static void forget_case(runner *r)
+{
+    free(r->args);
+    free(r->tensors);
+    free(r->strings);
+    r->args = NULL;
+    r->tensors = NULL;
+    r->strings = NULL;
+    r->num_slots = 0;
+}
+
+/* Writes the argument structs of all slots. */
+static fk_status build_slots(runner *r, const fkp_case_head *head, const uint64_t *scalars, const fkp_wire_tensor *tensors,
+                             const uint64_t *offsets)
+{
+    for (int s = 0; s < r->num_slots; s++)
+        for (int f = 0; f < r->op->num_fields; f++) {
+            const fk_field *field = &r->op->fields[f];
+            void *at = fk_op_field_ptr(r->op, r->args + (size_t)s * r->op->args_size, f);
+            if (fk_field_is_tensor(field)) {
+                const fkp_wire_tensor *w = &tensors[f];
+                if (w->dtype == FK_NONE) continue;
+                fk_tensor *t = &r->tensors[s * r->op->num_fields + f];
+                *t = (fk_tensor){.dtype = (fk_dtype)w->dtype, .ndim = w->ndim, .device = r->backend->device};
+                memcpy(t->shape, w->shape, sizeof t->shape);
+                memcpy(t->strides, w->strides, sizeof t->strides);
+                uint64_t offset = offsets[(size_t)s * (size_t)r->op->num_fields + (size_t)f];
+                if (offset + fk_tensor_span_bytes(t) > r->memory.bytes)
+                    return fk_fail(FK_ERROR_INTERNAL, "%s lies outside the shared memory", field->name);
+                t->data = (char *)r->memory.data + offset;
+                memcpy(at, &t, sizeof t);
+            } else if (field->attr_type == FK_ATTR_string) {
+                const char *text = scalars[f] < head->string_bytes ? r->strings + scalars[f] : NULL;
+                memcpy(at, &text, sizeof text);
+            } else {
+                size_t size = field->attr_type == FK_ATTR_int ? sizeof(int64_t)
+                              : field->attr_type == FK_ATTR_float ? sizeof(float) : sizeof(bool);
+                memcpy(at, &scalars[f], size); /* little-endian: the value stands first */
+            }
+        }
+    return FK_OK;
+}
+
+static fk_status handle_case(runner *r, const fkp_message *m, fkp_reply *reply)
+{
+    fkp_case_head head;
+    forget_case(r);
+    if (m->bytes < sizeof head) return fk_fail(FK_ERROR_INTERNAL, "case message cut off");
+    memcpy(&head, m->payload, sizeof head);
+    size_t fields = (size_t)r->op->num_fields, slots = (size_t)head.num_slots;
+    if (head.num_fields != r->op->num_fields || head.num_slots < 1 ||
+        m->bytes != sizeof head + fields * (8 + sizeof(fkp_wire_tensor) + 8 * slots) + head.string_bytes)
+        return fk_fail(FK_ERROR_INTERNAL, "case message of the wrong size");
+    const uint64_t *scalars = (const uint64_t *)((const char *)m->payload + sizeof head);
+    const fkp_wire_tensor *tensors = (const fkp_wire_tensor *)(scalars + fields);
+    const uint64_t *offsets = (const uint64_t *)(tensors + fields);
+    r->num_slots = head.num_slots;
+    r->args = calloc(slots, r->op->args_size);
+    r->tensors = calloc(slots * fields, sizeof *r->tensors);
+    r->strings = malloc(head.string_bytes + 1);
+    if (!r->args || !r->tensors || !r->strings) return fk_fail(FK_ERROR_MEMORY, "out of memory for %zu slots", slots);
+    memcpy(r->strings, offsets + slots * fields, head.string_bytes);
+    r->strings[head.string_bytes] = 0;
+    FK_TRY(build_slots(r, &head, scalars, tensors, offsets));
+    fk_ctx_clear(r->ctx);
+    r->impl = fk_door_select(r->ctx, r->op, r->args);
+    if (!r->impl) return fk_ctx_status(r->ctx);
+    snprintf(reply->implementation, sizeof reply->implementation, "%s", r->impl->name);
+    return FK_OK;
+}
+
+static fk_status call(runner *r, int slot)
+{
+    return fk_door_run(r->ctx, r->op, r->impl, r->args + (size_t)slot * r->op->args_size);
+}
+
+/* One time stamp pair around `count` calls. */
+static fk_status timed_calls(runner *r, const int32_t *slots, int count, double *seconds)
+{
+    void *stream = fk_ctx_stream(r->ctx);
+    FK_TRY(r->backend->event_record(r->backend, stream, r->start));
+    for (int i = 0; i < count; i++) FK_TRY(call(r, slots[i]));
+    FK_TRY(r->backend->event_record(r->backend, stream, r->stop));
+    return r->backend->event_elapsed(r->backend, r->start, r->stop, seconds);
+}
+
+static fk_status handle_run(runner *r, const fkp_message *m, fkp_reply *reply)
+{
+    fkp_run_head head;
+    if (m->bytes < sizeof head || !r->impl) return fk_fail(FK_ERROR_INTERNAL, "run before a case");
+    memcpy(&head, m->payload, sizeof head);
+    if (head.num_calls < 0 || head.calls_per_sample < 1 || m->bytes != sizeof head + 4 * (uint64_t)head.num_calls)
+        return fk_fail(FK_ERROR_INTERNAL, "run message cut off");
+    const int32_t *slots = (const int32_t *)((const char *)m->payload + sizeof head);
+    for (int i = 0; i < head.num_calls; i++)
+        if (slots[i] < 0 || slots[i] >= r->num_slots) return fk_fail(FK_ERROR_INTERNAL, "slot %d of %d", slots[i], r->num_slots);
+    int samples = (head.num_calls + head.calls_per_sample - 1) / head.calls_per_sample;
+    if (samples > r->max_samples) {
+        free(r->seconds);
+        r->max_samples = 0;
+        r->seconds = calloc((size_t)samples, sizeof *r->seconds);
+        if (!r->seconds) return fk_fail(FK_ERROR_MEMORY, "out of memory for %d samples", samples);
+        r->max_samples = samples;
+    }
+    fk_ctx_clear(r->ctx);
+    for (int i = 0; i < head.num_calls; i += head.calls_per_sample) {
+        int count = head.num_calls - i < head.calls_per_sample ? head.num_calls - i : head.calls_per_sample;
+        if (head.flush_each) FK_TRY(r->backend->flush_cache(r->backend, fk_ctx_stream(r->ctx)));
+        FK_TRY(timed_calls(r, slots + i, count, &r->seconds[reply->num_samples]));
+        reply->num_samples++;
+        reply->calls += count;
+    }
+    return fk_ctx_synchronize(r->ctx);
+}
+
+static fk_status handle(runner *r, const fkp_message *m, fkp_reply *reply)
+{
+    if (m->type != FKP_MESSAGE_HELLO && !r->ctx) return fk_fail(FK_ERROR_INTERNAL, "message %u before the greeting", m->type);
+    switch (m->type) {
+    case FKP_MESSAGE_HELLO: return handle_hello(r, m, reply);
+    case FKP_MESSAGE_MEMORY: return handle_memory(r, m);
+    case FKP_MESSAGE_CASE: return handle_case(r, m, reply);
+    case FKP_MESSAGE_FLUSH:
+        FK_TRY(r->backend->flush_cache(r->backend, fk_ctx_stream(r->ctx)));
+        return fk_ctx_synchronize(r->ctx);
+    case FKP_MESSAGE_RUN: return handle_run(r, m, reply);
+    default: return fk_fail(FK_ERROR_INTERNAL, "message of unknown type %u", m->type);
+    }
+}
+
+int fkp_runner_main(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    fcntl(FKP_RUNNER_FD, F_SETFD, FD_CLOEXEC);
+    runner r = {.memory = {.fd = -1}};
+    fkp_message message = {.fd = -1};
+    while (fkp_message_receive(FKP_RUNNER_FD, 0, &message) == FKP_RECEIVED) {
+        fkp_reply reply = {0};
+        reply.status = (int32_t)handle(&r, &message, &reply);
+        if (reply.status != FK_OK)
+            snprintf(reply.error, sizeof reply.error, "%s",
+                     r.ctx && fk_ctx_status(r.ctx) != FK_OK ? fk_ctx_error(r.ctx) : fk_error_message());
+        fkp_part parts[2] = {{&reply, sizeof reply}, {r.seconds, (uint64_t)reply.num_samples * sizeof *r.seconds}};
+        if (fkp_message_send(FKP_RUNNER_FD, FKP_MESSAGE_REPLY, message.serial, parts, 2, -1) != FK_OK) break;
+    }
+    return 0; /* the judge closed the socket; the process ends and takes everything with it */
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The timed part of a trial. A batch calls one side once in each of many slots whose values, poison and canaries were
+ * written before the caches were flushed, so that every call meets new values in cold memory. Batches alternate baseline,
+ * candidate, candidate, baseline; a pair is one sample of each side on the same values. Every timed output is looked at:
+ * compared with the other side's, and a subset chosen after the run with the golden. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/trial.h"
+
+#define PROBE_SLOTS 4
+#define MIN_SAMPLE_S 10e-6 /* shorter calls are timed several at a time: the clock ticks in some 20 ns */
+#define MIN_BLOCKS 6
+#define MAX_PAIRS 8192
+#define MAX_HALVES 4096
+#define NARROW 0.01 /* relative width of the interval that ends the measurement */
+#define GOLDEN_SHARE 0.2 /* of the time budget, for goldens of timed calls */
+
+typedef struct timing {
+    fkp_trial *t;
+    int calls;            /* slots used in a batch */
+    int calls_per_sample;
+    bool flush_each;      /* before each sample instead of once a batch */
+    bool keep;            /* false while probing */
+    int32_t *order;
+    double *seconds[2];   /* [baseline, candidate][pair], of calls_per_sample calls */
+    int pairs;
+    double claimed[2], waited[2]; /* last batch: what time stamps add up to; what the judge's own clock saw */
+    double *hidden[2];    /* [side][half]: the difference */
+    double batch_s;       /* last batch of the baseline, by the judge's clock */
+    double started, golden_spent;
+    int halves;
+} timing;
+
+static fkp_case_status run_batch(timing *m, int which)
+{
+    fkp_trial *t = m->t;
+    fkp_side *side = which ? t->candidate : t->baseline;
+    double timeout_s = t->options->timeout_s + 50 * m->batch_s;
+    fkp_case_status result;
+    if (!m->flush_each) {
+        result = fkp_side_ask(side, FKP_MESSAGE_FLUSH, NULL, 0, -1, t->options->timeout_s, t->record);
+        if (result != FKP_PASSED) return result;
+    }
+    double start = fkp_now();
+    result = fkp_side_run(side, m->order, m->calls, m->calls_per_sample, m->flush_each, timeout_s, t->record);
+    if (result != FKP_PASSED) return result;
+    double waited = fkp_now() - start;
+    if (!which) m->batch_s = waited;
+    const double *seconds = fkp_side_seconds(side);
+    int samples = fkp_side_reply(side)->num_samples;
+    double claimed = 0;
+    for (int i = 0; i < samples; i++) {
+        if (!(seconds[i] >= 0) || !isfinite(seconds[i]))
+            return fkp_record_end(t->record, FKP_REWARD_HACK, "the %s's process reports a time of %g s", side->role, seconds[i]);
+        claimed += seconds[i];
+    }
+    m->claimed[which] = claimed;
+    m->waited[which] = waited;
+    if (!m->keep) return FKP_PASSED;
+    m->hidden[which][m->halves] = waited - claimed;
+    int full = m->calls / m->calls_per_sample; /* a last, shorter sample counts for nothing */
+    memcpy(m->seconds[which] + m->pairs, seconds, (size_t)full * sizeof *seconds);
+    return FKP_PASSED;
+}
+
+/* Looks at what both sides wrote. */
+static fkp_case_status check_batch(timing *m)
+{
+    fkp_trial *t = m->t;
+    /* Goldens of this batch, as many as their share of the budget allows; which ones nobody knew before. */
+    double allowed = GOLDEN_SHARE * fmin(fkp_now() - m->started, t->options->time_budget_s) - m->golden_spent;
+    int wanted = t->golden_s > 0 && allowed / t->golden_s < m->calls ? (int)(allowed / t->golden_s) : m->calls;
+    if (wanted < 1 && m->halves == 0) wanted = 1;
+    int skip = wanted > 0 ? (int)fkp_random_below(&t->random, m->calls) : 0;
+    for (int i = 0; i < m->calls; i++) {
+        int slot = m->order[(i + skip) % m->calls];
+        fkp_case_status result = fkp_trial_collect(t, t->baseline, slot);
+        if (result == FKP_PASSED) result = fkp_trial_collect(t, t->candidate, slot);
+        if (result != FKP_PASSED) return result;
+        bool agree = fkp_trial_sides_agree(t);
+        if (!agree || i < wanted) {
+            double start = fkp_now();
+            result = fkp_trial_golden(t, slot);
+            if (result == FKP_PASSED) result = fkp_trial_compare(t, t->candidate);
+            if (result == FKP_PASSED) result = fkp_trial_compare(t, t->baseline);
+            if (result == FKP_INCORRECT_NUMERICAL) strncat(t->record->detail, " of a timed call", sizeof t->record->detail - strlen(t->record->detail) - 1);
+            if (result != FKP_PASSED) return result;
+            m->golden_spent += fkp_now() - start;
+            if (m->golden_spent > GOLDEN_SHARE * t->options->time_budget_s) wanted = 0;
+            t->record->timed_golden++;
+        }
+    }
+    fkp_case_status result = fkp_trial_check_shared(t, t->baseline);
+    return result == FKP_PASSED ? fkp_trial_check_shared(t, t->candidate) : result;
+}
+
+/* One batch of each side on the same fresh values. */
+static fkp_case_status half_block(timing *m, bool candidate_first)
+{
+    fkp_trial *t = m->t;
+    for (int s = 0; s < m->calls; s++) {
+        fkp_trial_prepare(t, s, FKP_VALUES_NORMAL);
+        fkp_case_status result = fkp_trial_write_slot(t, t->baseline, s);
+        if (result == FKP_PASSED) result = fkp_trial_write_slot(t, t->candidate, s);
+        if (result != FKP_PASSED) return result;
+        m->order[s] = s;
+    }
+    for (int i = m->calls - 1; i > 0; i--) {
+        int j = (int)fkp_random_below(&t->random, i + 1);
+        int32_t swap = m->order[i];
+        m->order[i] = m->order[j];
+        m->order[j] = swap;
+    }
+    fkp_case_status result = run_batch(m, candidate_first);
+    if (result == FKP_PASSED) result = run_batch(m, !candidate_first);
+    if (result == FKP_PASSED) result = check_batch(m);
+    if (result != FKP_PASSED) return result;
+    if (m->keep) {
+        m->pairs += m->calls / m->calls_per_sample;
+        t->record->timed_calls += m->calls;
+        m->halves++;
+    }
+    return FKP_PASSED;
+}
+
+/* Gives both sides new memory. Where pages happen to lie makes one side faster than the other by several percent for as
+ * long as they lie there; over many placements that averages out, and the interval shows what is left of it. */
+static fkp_case_status move_memory(timing *m)
+{
+    fkp_trial *t = m->t;
+    fkp_side *sides[2] = {t->baseline, t->candidate};
+    for (int i = 0; i < 2; i++) {
+        fkp_side *side = sides[(i + m->halves / 2) % 2];
+        fkp_case_status result = fkp_side_share(side, &t->layout, t->c, t->options->timeout_s, t->record);
+        if (result == FKP_PASSED) result = fkp_trial_write_all(t, side);
+        if (result != FKP_PASSED) return result;
+    }
+    return FKP_PASSED;
+}
+
+/* How long a call takes, hence how many go into a batch and a sample. */
+static fkp_case_status probe(timing *m)
+{
+    fkp_trial *t = m->t;
+    m->calls = t->layout.num_slots < PROBE_SLOTS ? t->layout.num_slots : PROBE_SLOTS;
+    m->calls_per_sample = 1;
+    fkp_case_status result = half_block(m, false);
+    if (result != FKP_PASSED) return result;
+    double longest = fmax(m->claimed[0], m->claimed[1]) / m->calls, shortest = fmin(m->claimed[0], m->claimed[1]) / m->calls;
+    double fit = longest > 0 ? t->options->time_budget_s / 4 / longest : t->layout.num_slots;
+    m->calls = fit < 1 ? 1 : fit > t->layout.num_slots ? t->layout.num_slots : (int)fit;
+    int group = shortest > 0 ? (int)ceil(MIN_SAMPLE_S / shortest) : 8;
+    int most = m->calls / 8 > 1 ? m->calls / 8 : 1;
+    m->calls_per_sample = m->flush_each || group < 1 ? 1 : group > most ? most : group;
+    m->keep = true;
+    return FKP_PASSED;
+}
+
+static double least(const double *values, int n)
+{
+    double best = values[0];
+    for (int i = 1; i < n; i++) best = fmin(best, values[i]);
+    return best;
+}
+
+/* Time that passed on the judge's clock but not between the runner's time stamps must be about as much for both sides; the
+ * least over batches, since either process may be kept waiting now and then. */
+static fkp_case_status check_clocks(timing *m)
+{
+    if (m->flush_each) return FKP_PASSED; /* flushing stands between the stamps' samples */
+    double baseline = least(m->hidden[0], m->halves), candidate = least(m->hidden[1], m->halves);
+    if (candidate > -1e-4 && candidate <= 3 * baseline + 0.2 * m->waited[1] + 2e-4) return FKP_PASSED;
+    return fkp_record_end(m->t->record, FKP_IMPLAUSIBLE,
+                          "of every batch at least %.3f ms on the judge's clock are missing from the candidate's time stamps (baseline: %.3f ms)",
+                          1e3 * candidate, 1e3 * baseline);
+}
+
+static fkp_case_status conclude(timing *m)
+{
+    fkp_trial *t = m->t;
+    fkp_record *r = t->record;
+    r->pairs = m->pairs;
+    r->calls_per_sample = m->calls_per_sample;
+    r->verdict = fkp_ratio_verdict(&r->speedup);
+    r->baseline_ms = 1e3 * fkp_median(m->seconds[0], m->pairs) / m->calls_per_sample;
+    r->candidate_ms = 1e3 * fkp_median(m->seconds[1], m->pairs) / m->calls_per_sample;
+    fkp_case_status result = check_clocks(m);
+    if (result != FKP_PASSED) return result;
+    const fk_roofline *roofline = &t->options->roofline;
+    fk_cost cost = fk_op_cost(t->c->op, t->c->args);
+    double bytes_s = fmax(roofline->copy_bytes_s, roofline->read_bytes_s);
+    double flops_s = fkp_case_dtype(t->c) == FK_F32 ? roofline->f32_flops : fmax(roofline->bf16_flops, roofline->f32_flops);
+    double floor_s = bytes_s > 0 ? (cost.read_bytes + cost.write_bytes) / bytes_s : 0;
+    if (flops_s > 0) floor_s = fmax(floor_s, cost.flops / flops_s);
+    if (floor_s > 0 && r->candidate_ms > 0) r->roofline_fraction = 1e3 * floor_s / r->candidate_ms;
+    /* A processor's caches are bigger than one flush empties for sure, and its roofline is measured, not derived. */
+    double slack = t->options->device.type == FK_CPU ? 1.5 : 1.05;
+    if (r->roofline_fraction > slack)
+        return fkp_record_end(r, FKP_IMPLAUSIBLE, "%.4g ms is %.2f times faster than this device can move the data and do the arithmetic",
+                              r->candidate_ms, r->roofline_fraction);
+    return FKP_PASSED;
+}
+
+fkp_case_status fkp_trial_time(fkp_trial *t)
+{
+    timing m = {.t = t, .started = fkp_now()};
+    bool shared = false;
+    for (int f = 0; f < t->c->op->num_fields; f++) shared = shared || t->layout.shared[f];
+    m.flush_each = shared || t->options->device.type != FK_CPU;
+    m.order = calloc((size_t)t->layout.num_slots, sizeof *m.order);
+    for (int i = 0; i < 2; i++) {
+        m.seconds[i] = calloc(MAX_PAIRS + 2 * (size_t)t->layout.num_slots, sizeof(double));
+        m.hidden[i] = calloc(MAX_HALVES, sizeof(double));
+    }
+    fkp_case_status result = FKP_PASSED;
+    if (!m.order || !m.seconds[0] || !m.seconds[1] || !m.hidden[0] || !m.hidden[1]) result = fkp_record_end(t->record, FKP_NOT_RUN, "out of memory for samples");
+    else result = probe(&m);
+    double begin = fkp_now(), next_look = 0;
+    for (int half = 0; result == FKP_PASSED; half++) {
+        if (half > 0 && half % 2 == 0) result = move_memory(&m);
+        if (result == FKP_PASSED) result = half_block(&m, half % 2);
+        if (result != FKP_PASSED) break;
+        if (half % 2 == 0) continue; /* A B, B A: whole blocks only */
+        double elapsed = fkp_now() - begin;
+        int blocks = m.halves / 2;
+        bool spent = elapsed > t->options->time_budget_s && (blocks >= MIN_BLOCKS || elapsed > 3 * t->options->time_budget_s);
+        bool stop = spent || m.pairs >= MAX_PAIRS || m.halves + 2 > MAX_HALVES || (t->options->interrupted && t->options->interrupted());
+        if (!stop && (blocks < MIN_BLOCKS || elapsed < next_look)) continue;
+        if (!fkp_ratio_of_medians(m.seconds[0], m.seconds[1], m.pairs, m.pairs / blocks, 1, &t->record->speedup))
+            result = fkp_record_end(t->record, FKP_NOT_RUN, "out of memory for statistics");
+        const fkp_ratio *r = &t->record->speedup;
+        if (stop || (r->high - r->low) / r->ratio < NARROW) break;
+        next_look = 1.5 * elapsed;
+    }
+    if (result == FKP_PASSED) result = conclude(&m);
+    free(m.order);
+    for (int i = 0; i < 2; i++) {
+        free(m.seconds[i]);
+        free(m.hidden[i]);
+    }
+    return result;
+}
