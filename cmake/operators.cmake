@@ -30,18 +30,21 @@ endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/cpu_impls.def CONTENT "${cpu_impls}")
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/cuda_impls.def CONTENT "${cuda_impls}")
 
+# Compiler options of a level's kernels.
+# -ffp-contract is on by default in GCC for non-ISO modes only; kernels want fused multiply-adds at every level.
+set(common -O3 -ffp-contract=fast -fno-math-errno -Wno-psabi)
+set(FK_CPU_FLAGS_scalar ${common})
+set(FK_CPU_FLAGS_avx2 ${common} -mavx2 -mfma -mf16c)
+set(FK_CPU_FLAGS_avx512 ${common} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512)
+
 # Compiles every *_cpu.c once a level; the objects are in FK_CPU_LEVEL_OBJECTS.
 function(fk_add_cpu_levels)
-  set(flags_scalar -O3)
-  set(flags_avx2 -O3 -mavx2 -mfma -mf16c)
-  set(flags_avx512 -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512)
   set(priority 0)
   set(objects)
   foreach(level scalar avx2 avx512)
     add_library(fastkernels_cpu_${level} OBJECT ${FK_OP_CPU_SOURCES})
     target_link_libraries(fastkernels_cpu_${level} PUBLIC fk_settings)
-    # -ffp-contract is on by default in GCC for non-ISO modes only; kernels want fused multiply-adds at every level.
-    target_compile_options(fastkernels_cpu_${level} PRIVATE ${flags_${level}} -ffp-contract=fast -fno-math-errno -Wno-psabi)
+    target_compile_options(fastkernels_cpu_${level} PRIVATE ${FK_CPU_FLAGS_${level}})
     target_compile_definitions(fastkernels_cpu_${level} PRIVATE FKP_LEVEL=${level} FKP_LEVEL_PRIORITY=${priority})
     list(APPEND objects $<TARGET_OBJECTS:fastkernels_cpu_${level}>)
     math(EXPR priority "${priority} + 1")
