@@ -7,6 +7,8 @@
 #ifndef FK_CORE_GEMV_H
 #define FK_CORE_GEMV_H
 
+#include <fk/ctx.h>
+
 #include "core/simd.h"
 
 #define FKP_GEMV_MAX_ROWS 4
@@ -51,41 +53,62 @@ typedef struct fkp_gemv_job {
     fk_dtype weight_dtype, bias_dtype, output_dtype;
 } fkp_gemv_job;
 
-static inline __attribute__((always_inline)) void fkp_gemv_range(const fkp_gemv_job *job, const int inputs, const fk_dtype dtype,
-                                                                 int64_t begin, int64_t end)
+/* Input rows as float32: in place, or converted to scratch when they are of another type. NULL with the context's error. */
+static inline const float *fkp_gemv_input(fk_ctx *ctx, const fk_tensor *input, int64_t m, int64_t k, int64_t *stride)
 {
-    const int rows = inputs == 1 ? 8 : inputs == 2 ? 4 : 2;
-    float sums[FKP_GEMV_SUMS];
-    for (int64_t n = begin; n < end;) {
-        int step = n + rows <= end ? rows : 1;
-        int64_t first = n * job->weight_stride;
-        if (step == rows)
-            fkp_gemv_dots(inputs, rows, dtype, job->k, job->weight, first, job->weight_stride, job->x, job->x_stride, sums);
-        else fkp_gemv_dots(inputs, 1, dtype, job->k, job->weight, first, job->weight_stride, job->x, job->x_stride, sums);
-        for (int r = 0; r < step; r++) {
-            float bias = job->bias ? fkp_s_load(job->bias, job->bias_dtype, n + r) : 0;
-            for (int m = 0; m < inputs; m++)
-                fkp_s_store(job->output, job->output_dtype, m * job->output_stride + n + r, sums[r * inputs + m] + bias);
-        }
-        n += step;
-    }
+    int64_t from = fk_row_stride(input);
+    *stride = input->dtype == FK_F32 ? from : k;
+    if (input->dtype == FK_F32) return input->data;
+    float *x = fk_ctx_scratch(ctx, sizeof(float) * (size_t)(m * k + 1));
+    for (int64_t row = 0; x && row < m; row++)
+        for (int64_t i = 0; i < k; i++) x[row * k + i] = fkp_s_load(input->data, input->dtype, row * from + i);
+    return x;
 }
 
-static inline __attribute__((always_inline)) void fkp_gemv_rows(const fkp_gemv_job *job, const fk_dtype dtype, int64_t begin, int64_t end)
+/* Weight rows that are done side by side. */
+static inline int fkp_gemv_step(int64_t m)
 {
-    if (job->m == 1) fkp_gemv_range(job, 1, dtype, begin, end);
-    else if (job->m == 2) fkp_gemv_range(job, 2, dtype, begin, end);
-    else if (job->m == 3) fkp_gemv_range(job, 3, dtype, begin, end);
-    else fkp_gemv_range(job, 4, dtype, begin, end);
+    return m == 1 ? 8 : m == 2 ? 4 : 2;
+}
+
+static inline __attribute__((always_inline)) void fkp_gemv_typed(const fkp_gemv_job *job, const fk_dtype dtype, const bool whole,
+                                                                 int64_t n, float *sums)
+{
+    int64_t first = n * job->weight_stride;
+    if (job->m == 1)
+        fkp_gemv_dots(1, whole ? 8 : 1, dtype, job->k, job->weight, first, job->weight_stride, job->x, job->x_stride, sums);
+    else if (job->m == 2)
+        fkp_gemv_dots(2, whole ? 4 : 1, dtype, job->k, job->weight, first, job->weight_stride, job->x, job->x_stride, sums);
+    else if (job->m == 3)
+        fkp_gemv_dots(3, whole ? 2 : 1, dtype, job->k, job->weight, first, job->weight_stride, job->x, job->x_stride, sums);
+    else
+        fkp_gemv_dots(4, whole ? 2 : 1, dtype, job->k, job->weight, first, job->weight_stride, job->x, job->x_stride, sums);
+}
+
+/* sums[row * m + input] of weight rows from n on: fkp_gemv_step(m) of them when `whole`, else one. */
+static inline void fkp_gemv_group(const fkp_gemv_job *job, int64_t n, bool whole, float sums[FKP_GEMV_SUMS])
+{
+    if (whole && job->weight_dtype == FK_F32) fkp_gemv_typed(job, FK_F32, true, n, sums);
+    else if (whole && job->weight_dtype == FK_BF16) fkp_gemv_typed(job, FK_BF16, true, n, sums);
+    else if (whole) fkp_gemv_typed(job, FK_F16, true, n, sums);
+    else fkp_gemv_typed(job, job->weight_dtype, false, n, sums);
 }
 
 /* Outputs [begin, end) of every row; for fkp_parallel_for. */
 static void fkp_gemv_part(void *user, int64_t begin, int64_t end)
 {
     const fkp_gemv_job *job = user;
-    if (job->weight_dtype == FK_F32) fkp_gemv_rows(job, FK_F32, begin, end);
-    else if (job->weight_dtype == FK_BF16) fkp_gemv_rows(job, FK_BF16, begin, end);
-    else fkp_gemv_rows(job, FK_F16, begin, end);
+    int inputs = (int)job->m, most = fkp_gemv_step(job->m), step;
+    float sums[FKP_GEMV_SUMS];
+    for (int64_t n = begin; n < end; n += step) {
+        step = n + most <= end ? most : 1;
+        fkp_gemv_group(job, n, step == most, sums);
+        for (int r = 0; r < step; r++) {
+            float bias = job->bias ? fkp_s_load(job->bias, job->bias_dtype, n + r) : 0;
+            for (int m = 0; m < inputs; m++)
+                fkp_s_store(job->output, job->output_dtype, m * job->output_stride + n + r, sums[r * inputs + m] + bias);
+        }
+    }
 }
 
 #endif

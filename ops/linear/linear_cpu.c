@@ -6,18 +6,6 @@
 
 #define GRAIN_WEIGHTS 32768 /* below this a second thread costs more than it saves */
 
-/* Input rows as float32, contiguous or strided; converted to scratch when they are of another type. */
-static const float *float_rows(fk_ctx *ctx, const fk_tensor *input, int64_t m, int64_t k, int64_t *stride)
-{
-    *stride = fk_row_stride(input);
-    if (input->dtype == FK_F32) return input->data;
-    float *x = fk_ctx_scratch(ctx, sizeof(float) * (size_t)(m * k));
-    for (int64_t row = 0; x && row < m; row++)
-        for (int64_t i = 0; i < k; i++) x[row * k + i] = fkp_s_load(input->data, input->dtype, row * *stride + i);
-    *stride = k;
-    return x;
-}
-
 static fk_status run(fk_ctx *ctx, const fk_linear_args *a)
 {
     int64_t m, k, n = a->weight->shape[0];
@@ -37,7 +25,7 @@ static fk_status run(fk_ctx *ctx, const fk_linear_args *a)
                         .weight_stride = fk_row_stride(a->weight), .bias = bias, .bias_dtype = bias_dtype,
                         .output = a->output->data, .output_dtype = a->output->dtype,
                         .output_stride = fk_row_stride(a->output)};
-    job.x = float_rows(ctx, a->input, m, k, &job.x_stride);
+    job.x = fkp_gemv_input(ctx, a->input, m, k, &job.x_stride);
     if (fk_ctx_status(ctx) != FK_OK) return fk_ctx_status(ctx);
     fkp_parallel_for(fk_ctx_threads(ctx), n, 1 + GRAIN_WEIGHTS / (k + 1), fkp_gemv_part, &job);
     return FK_OK;
