@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/cpu_features.h"
+#include "core/cpu_libraries.h"
 #include "core/cpu_measure.h"
 #include "core/dtype.h"
 #include "core/seeded.h"
@@ -184,7 +185,9 @@ fk_status fkp_backend_cpu_create(fk_backend **out)
     fkp_cpu_level level;
     FK_TRY(fkp_cpu_level_get(&level));
     fk_backend *backend = calloc(1, sizeof *backend);
-    const fk_impl **impls = calloc(NUM_OPS * FKP_CPU_LEVELS + 1, sizeof *impls);
+    int num_library_impls;
+    const fk_impl *const *library_impls = fkp_cpu_library_impls(&num_library_impls);
+    const fk_impl **impls = calloc(NUM_OPS * FKP_CPU_LEVELS + (size_t)num_library_impls + 1, sizeof *impls);
     if (!backend || !impls) {
         free(backend);
         free(impls);
@@ -193,6 +196,7 @@ fk_status fkp_backend_cpu_create(fk_backend **out)
     int n = 0;
     for (size_t op = 0; op < NUM_OPS; op++)
         for (int l = 0; l <= (int)level; l++) impls[n++] = by_level[op][l];
+    for (int i = 0; i < num_library_impls; i++) impls[n++] = library_impls[i];
     *backend = (fk_backend){
         .abi = FK_BACKEND_ABI,
         .name = "cpu",
