@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What goes into dist/: `cmake --install build --prefix dist` (tools/dist). Programs find their libraries over $ORIGIN/../lib.
-set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/../lib")
-set_target_properties(fastkernels fastkernels_cli PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../lib")
+# What goes into dist/: `cmake --install build --prefix dist` (tools/dist). cmake/settings.cmake sets the
+# run path, by which programs find the libraries.
 install(TARGETS fastkernels_cli RUNTIME DESTINATION bin)
 install(TARGETS fastkernels LIBRARY DESTINATION lib)
 if(FK_HAVE_CUDA)
-  set_target_properties(fastkernels_cuda PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(TARGETS fastkernels_cuda LIBRARY DESTINATION lib)
 endif()
 foreach(program check_ops check_backend) # what tools/gpu/check runs
