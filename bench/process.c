@@ -120,6 +120,14 @@ const char *fkp_process_end(const fkp_process *process, char *buf, unsigned long
     return buf;
 }
 
+double fkp_process_cpu_seconds(const fkp_process *process)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (process->pid <= 0 || clock_getcpuclockid(process->pid, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 fk_status fkp_executable_folder(char *buf, unsigned long size)
 {
     ssize_t n = readlink("/proc/self/exe", buf, size - 1);

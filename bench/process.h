@@ -28,6 +28,9 @@ void fkp_process_kill(fkp_process *process);
 /* "exit code 3", "signal 11 (Segmentation fault)". */
 const char *fkp_process_end(const fkp_process *process, char *buf, unsigned long size);
 
+/* Processor time that all threads of the process have spent; 0 when it is gone. */
+double fkp_process_cpu_seconds(const fkp_process *process);
+
 /* Directory of this executable, without a slash at its end. */
 fk_status fkp_executable_folder(char *buf, unsigned long size);
 /* The last `max_bytes` of a text file into buf (NUL-terminated, control characters replaced); "" when there is none. */

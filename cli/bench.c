@@ -57,6 +57,7 @@ typedef struct bench {
     int verdicts[FKP_UNDECIDED + 1];
     double log_speedup;
     int timed;
+    char last_detail[1600];
 } bench;
 
 static fk_status choose_ops(bench *b)
@@ -154,7 +155,8 @@ static void print_record(bench *b, const fkp_case *c, const fkp_record *r)
         if (r->roofline_fraction > 0) fkp_print(cli, "  %3.0f %% of the roofline", 100 * r->roofline_fraction);
     }
     fkp_print(cli, "\n");
-    if (r->detail[0]) fkp_print(cli, "      %s\n", r->detail);
+    if (r->detail[0] && strcmp(r->detail, b->last_detail) != 0) fkp_print(cli, "      %s\n", r->detail);
+    snprintf(b->last_detail, sizeof b->last_detail, "%s", r->detail); /* a compiler's error is shown once */
     print_mismatches(b, r);
 }
 

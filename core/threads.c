@@ -104,6 +104,10 @@ void fkp_parallel_for(int threads, int64_t count, int64_t grain, fkp_range_fn fn
     inside_job = true;
     run_part(0);
     inside_job = false;
-    while (atomic_load_explicit(&pool.pending, memory_order_acquire) > 0) __builtin_ia32_pause();
+    /* With more runnable threads than processors the last worker may wait for this very processor: make room for it. */
+    for (int i = 0; atomic_load_explicit(&pool.pending, memory_order_acquire) > 0; i++) {
+        if (i < SPINS) __builtin_ia32_pause();
+        else sched_yield();
+    }
     pthread_mutex_unlock(&pool.one_job);
 }
