@@ -3,8 +3,10 @@
  * values of the storage dtype relative to their size, u = 2^-24, K the terms accumulated and r the roundings to the
  * storage dtype (both from FK_NUMERICS), and rms the root mean square of the expected row:
  *   element   |difference| <= eps |expected|        the last rounding: two correct results may be neighbours
- *                           + (r - 1) eps rms       roundings before it, which reach all elements of a row
- *                           + 8 sqrt(K) u rms       K float32 additions in any order: a random walk of that deviation,
+ *                           + (r - 1) eps s rms     roundings before it, which reach all elements of a row, and more those
+ *                                                   of a feature whose operands are large: s is the rms of the element's
+ *                                                   column over that of the whole tensor, at least 1
+ *                           + 8 sqrt(K) u s rms     K float32 additions in any order: a random walk of that deviation,
  *                                                   8 of it (ARBITRARY, chosen to be safe over 10^9 elements)
  *                           + tiny                  the smallest normal number: flushing denormals is allowed; one step of
  *                                                   2^-24 for f16, where denormals are common

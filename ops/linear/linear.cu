@@ -165,7 +165,11 @@ extern "C" fk_status fk_linear_cuda(fk_ctx *ctx, cudaStream_t stream, const fk_l
     p.bias = FK_PTR(const void, a->bias);
     bool one_dtype = a->weight->dtype == p.dtype && (!a->bias || a->bias->dtype == p.dtype);
     bool rows_apart = p.x_stride >= p.k && p.weight_stride >= p.k && p.out_stride >= p.n;
-    if (!one_dtype || !rows_apart || p.k == 0) return launch_plain(ctx, stream, a, &p);
+    /* On rows that are not 16-byte aligned cuBLASLt's kernels round the product before they add the bias. */
+    bool rounds_twice = p.bias && p.dtype != FK_F32 &&
+                        !(fkp_cuda_aligned16(p.x, 2 * p.x_stride) && fkp_cuda_aligned16(p.weight, 2 * p.weight_stride) &&
+                          fkp_cuda_aligned16(p.out, 2 * p.out_stride));
+    if (!one_dtype || !rows_apart || rounds_twice || p.k == 0) return launch_plain(ctx, stream, a, &p);
     p.workspace_bytes = FKP_BLAS_WORKSPACE_BYTES;
     p.workspace = fk_ctx_scratch(ctx, p.workspace_bytes);
     if (!p.workspace) return fk_ctx_status(ctx);
