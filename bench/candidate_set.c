@@ -10,6 +10,26 @@
 
 #define COMPILE_TIMEOUT_S 120.0
 
+static volatile int running = -1;
+static const fkp_candidate_set *current;
+
+int fkp_candidate_set_running(void)
+{
+    return running;
+}
+
+/* `user` is the candidate's own implementation struct. */
+static fk_status run_noted(fk_ctx *ctx, const void *args, void *user)
+{
+    const fk_impl *impl = user;
+    int before = running;
+    for (int i = 0; i < current->count; i++)
+        if (fk_candidate_impl(current->items[i]) == impl) running = i;
+    fk_status status = impl->run(ctx, args, impl->user);
+    running = before;
+    return status;
+}
+
 static fk_status open_one(const fkp_candidate_file *file, fk_device_type device, const char *cache_dir, fk_candidate **out)
 {
     const char *library = file->path;
@@ -35,14 +55,20 @@ fk_status fkp_candidate_set_open(const char *path, fk_device_type device, const 
     fk_status status = FK_OK;
     out->items = calloc((size_t)list.count, sizeof *out->items);
     out->ops = calloc((size_t)list.count, sizeof *out->ops);
-    if (!out->items || !out->ops) status = fk_fail(FK_ERROR_MEMORY, "out of memory for %d candidates", list.count);
+    out->impls = calloc((size_t)list.count, sizeof *out->impls);
+    if (!out->items || !out->ops || !out->impls) status = fk_fail(FK_ERROR_MEMORY, "out of memory for %d candidates", list.count);
     for (int i = 0; i < list.count && status == FK_OK; i++) {
         status = open_one(&list.items[i], device, cache_dir, &out->items[i]);
         if (status != FK_OK) break;
         out->ops[i] = list.items[i].op;
+        const fk_impl *impl = fk_candidate_impl(out->items[i]);
+        out->impls[i] = *impl;
+        out->impls[i].run = run_noted;
+        out->impls[i].user = (void *)(uintptr_t)impl;
         out->count++;
     }
     fkp_candidates_deinit(&list);
+    current = out;
     if (status != FK_OK) fkp_candidate_set_close(out);
     return status;
 }
@@ -52,11 +78,14 @@ void fkp_candidate_set_close(fkp_candidate_set *set)
     for (int i = 0; i < set->count; i++) fk_candidate_close(set->items[i]);
     free(set->items);
     free(set->ops);
+    free(set->impls);
+    if (current == set) current = NULL;
     *set = (fkp_candidate_set){0};
 }
 
-fk_status fkp_candidate_set_install(const fkp_candidate_set *set, fk_ctx *ctx)
+fk_status fkp_candidate_set_install(const fkp_candidate_set *set, const bool *without, fk_ctx *ctx)
 {
-    for (int i = 0; i < set->count; i++) FK_TRY(fk_door_install(ctx, fk_candidate_impl(set->items[i])));
+    for (int i = 0; i < set->count; i++)
+        if (!without || !without[i]) FK_TRY(fk_door_install(ctx, &set->impls[i]));
     return FK_OK;
 }

@@ -9,8 +9,9 @@
 #include "core/candidate.h"
 
 typedef struct fkp_candidate_set {
-    fk_candidate **items; /* [count], in the order of the registry */
+    fk_candidate **items; /* [count] */
     const fk_op **ops;
+    fk_impl *impls;       /* for the door: the candidates', which also note who runs */
     int count;
 } fkp_candidate_set;
 
@@ -18,7 +19,9 @@ typedef struct fkp_candidate_set {
  * compiler's first lines. */
 fk_status fkp_candidate_set_open(const char *path, fk_device_type device, const char *cache_dir, fkp_candidate_set *out);
 void fkp_candidate_set_close(fkp_candidate_set *set);
-/* The set must outlive the context. */
-fk_status fkp_candidate_set_install(const fkp_candidate_set *set, fk_ctx *ctx);
+/* Those that are not in `without` (NULL: all). The set must outlive the context. */
+fk_status fkp_candidate_set_install(const fkp_candidate_set *set, const bool *without, fk_ctx *ctx);
+/* Index of the candidate whose code runs now, -1 outside of candidates; safe in a signal handler. Of the last set opened. */
+int fkp_candidate_set_running(void);
 
 #endif

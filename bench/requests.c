@@ -106,8 +106,9 @@ static fk_status allocate(const fkp_requests *requests, fkp_answers *a)
     return FK_OK;
 }
 
-static fk_status run(const fkp_requests *requests, fk_engine *engine, bool (*interrupted)(void), fkp_answers *a)
+static fk_status run(const fkp_requests *requests, fk_engine *engine, const fkp_watch *watch, fkp_answers *a)
 {
+    int64_t vocab_size = fk_model_get_info(fk_engine_model(engine))->vocab_size;
     int64_t first = 0;
     FK_TRY(allocate(requests, a));
     double start = now();
@@ -118,9 +119,10 @@ static fk_status run(const fkp_requests *requests, fk_engine *engine, bool (*int
                                          &(fk_sampling){.max_tokens = q->max_tokens, .ignore_eos = true}, &number);
         if (status != FK_OK) return fk_fail_context(status, "request %lld", (long long)i + 1);
         if (i == 0) first = number; /* numbers follow one another */
+        if (watch->forced) FK_TRY(fk_engine_force(engine, number, watch->forced->ids[i], watch->forced->lengths[i]));
     }
     while (!fk_engine_idle(engine)) {
-        if (interrupted && interrupted()) return fk_fail(FK_ERROR_INTERRUPTED, "interrupted");
+        if (watch->interrupted && watch->interrupted()) return fk_fail(FK_ERROR_INTERRUPTED, "interrupted");
         fk_step step;
         FK_TRY(fk_engine_step(engine, &step));
         double at = now() - start;
@@ -128,6 +130,8 @@ static fk_status run(const fkp_requests *requests, fk_engine *engine, bool (*int
             int64_t i = step.tokens[t].request - first;
             if (a->lengths[i] == 0) a->first_s[i] = at;
             a->last_s[i] = at;
+            if (watch->token)
+                watch->token(watch->user, i, a->lengths[i], &step.tokens[t], step.logits ? step.logits + t * vocab_size : NULL);
             a->ids[i][a->lengths[i]++] = step.tokens[t].id;
             a->tokens++;
         }
@@ -138,7 +142,12 @@ static fk_status run(const fkp_requests *requests, fk_engine *engine, bool (*int
 
 fk_status fkp_requests_run(const fkp_requests *requests, fk_engine *engine, bool (*interrupted)(void), fkp_answers *out)
 {
-    fk_status status = run(requests, engine, interrupted, out);
+    return fkp_requests_run_watched(requests, engine, &(fkp_watch){.interrupted = interrupted}, out);
+}
+
+fk_status fkp_requests_run_watched(const fkp_requests *requests, fk_engine *engine, const fkp_watch *watch, fkp_answers *out)
+{
+    fk_status status = run(requests, engine, watch, out);
     if (status != FK_OK) fkp_answers_deinit(out);
     return status;
 }

@@ -76,6 +76,16 @@ typedef struct fkp_answers {
 /* Runs the requests on the engine, greedy, each to its full length, so that both sides of a comparison do the same work.
  * `interrupted` may be NULL; FK_ERROR_INTERRUPTED when it says so. */
 fk_status fkp_requests_run(const fkp_requests *requests, fk_engine *engine, bool (*interrupted)(void), fkp_answers *out);
+
+/* The same, told token by token. */
+typedef struct fkp_watch {
+    bool (*interrupted)(void);
+    const fkp_answers *forced; /* these answers are fed instead of the model's own choices; NULL: none */
+    /* Token `step` of a request; logits [vocab_size] when the engine keeps them, else NULL. */
+    void (*token)(void *user, int64_t request, int64_t step, const fk_step_token *token, const float *logits);
+    void *user;
+} fkp_watch;
+fk_status fkp_requests_run_watched(const fkp_requests *requests, fk_engine *engine, const fkp_watch *watch, fkp_answers *out);
 void fkp_answers_deinit(fkp_answers *answers);
 
 #endif

@@ -5,6 +5,7 @@
 What needs a real vocabulary needs the asset smollm2-135m; without it those cases are skipped, and say so."""
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -112,6 +113,83 @@ class Tiny(unittest.TestCase):
         process.stderr.read()
         process.stderr.close()
         self.assertEqual(process.wait(60), 0)
+
+
+class Eval(unittest.TestCase):
+    """eval on the tiny model, with the example candidates."""
+
+    EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples" / "candidates"
+
+    def eval(self, code, *args):
+        result = run("eval", "--scenario", "tiny", "--device", "cpu", "--time-budget-s", "1", "--pairs", "4", "--json", *args)
+        self.assertEqual(result.returncode, code, result.stderr)
+        record = json.loads(result.stdout)
+        self.assertEqual(record["schema"], "fastkernels/eval/1")
+        self.assertEqual((record["model"], record["workload"]), ("llama:tiny", "tiny"))
+        return record
+
+    def bad(self, name, code=1):
+        return self.eval(code, "--candidates", str(self.EXAMPLES / "bad" / name))
+
+    def test_self(self):
+        record = self.eval(0, "--self-test")
+        self.assertEqual(record["status"], "PASSED")
+        self.assertTrue(record["tokens_equal"])
+        self.assertEqual(record["pairs"], 4)
+        self.assertLessEqual(record["ci_low"], record["factor"])
+        self.assertLessEqual(record["factor"], record["ci_high"])
+        for side in ("baseline", "candidate"):
+            self.assertTrue(all(record[side][key] > 0 for key in ("tok_s", "req_s", "ttft_ms", "tpot_ms")), record[side])
+
+    def test_limits(self):
+        record = self.eval(0, "--self-test", "--max-requests", "2", "--max-layers", "1")
+        self.assertEqual((record["requests"], record["tokens"]), (2, 24))
+
+    def test_good(self):
+        record = self.eval(0, "--candidates", str(self.EXAMPLES / "good"))
+        self.assertEqual(record["status"], "PASSED")
+        self.assertGreater(record["reached"]["llama_mlp"], 0)
+        self.assertGreater(record["reached"]["rotary_emb"], 0)
+        # llama_mlp computes the gate itself; the gate's candidate has a run of its own.
+        self.assertGreater(record["reached"]["silu_and_mul"], 0)
+        self.assertEqual(record["covered_by"], {"silu_and_mul": "llama_mlp"})
+
+    def test_wrong(self):
+        record = self.bad("wrong")
+        self.assertEqual(record["status"], "INCORRECT_NUMERICAL")
+        self.assertFalse(record["tokens_equal"])
+        first = record["first_divergence"]
+        self.assertFalse(first["near_tie"])
+        self.assertGreater(max(first["logit_gap"], first["candidate_logit_gap"]), first["threshold"])
+
+    def test_broken(self):
+        record = self.bad("crashes")
+        self.assertEqual(record["status"], "CRASHED")
+        self.assertIn("silu_and_mul", record["detail"])
+        record = self.bad("does_not_compile")
+        self.assertEqual(record["status"], "COMPILE_ERROR")
+        self.assertIn("undeclared_variable", record["detail"])
+
+    def test_not_reached(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(self.EXAMPLES / "good" / "rms_norm.c", folder)
+            record = self.eval(1, "--candidates", folder)
+        self.assertEqual(record["reached"], {"rms_norm": 0})
+        self.assertIn("no call reached", record["detail"])
+
+    def test_bad_input(self):
+        def refuse(words, *args):
+            result = run("eval", "--device", "cpu", *args)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            for word in words:
+                self.assertIn(word, result.stderr)
+
+        refuse(["--candidates", "--self-test"], "--scenario", "tiny")
+        refuse(["'tny'", "did you mean 'tiny'"], "--scenario", "tny", "--self-test")
+        refuse(["unknown model 'lama:tiny'", "llama:tiny"], "--scenario", "tiny", "--model", "lama:tiny", "--self-test")
+        refuse(["--max-requests", "'0'"], "--scenario", "tiny", "--self-test", "--max-requests", "0")
+        with tempfile.TemporaryDirectory() as folder:
+            refuse([folder], "--scenario", "tiny", "--candidates", folder)
 
 
 class Real(unittest.TestCase):
