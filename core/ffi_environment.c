@@ -104,8 +104,9 @@ EXPORT int TVMFFIFunctionGetGlobal(const TVMFFIByteArray *name, TVMFFIObjectHand
     if (name->size <= 3 || name->size >= sizeof found || memcmp(name->data, "fk.", 3) != 0) return 0;
     memcpy(found, name->data + 3, name->size - 3);
     found[name->size - 3] = 0;
-    const fk_op *op = fk_op_find(found);
-    if (!op && strcmp(found, "parallel_for") != 0) return 0;
+    bool is_parallel_for = strcmp(found, "parallel_for") == 0;
+    const fk_op *op = is_parallel_for ? NULL : fk_op_find(found);
+    if (!op && !is_parallel_for) return 0;
     function_object *object = calloc(1, sizeof *object);
     if (!object) return 0;
     object->header = (TVMFFIObject){.combined_ref_count = 1, .type_index = TYPE_FUNCTION, .deleter = delete_object};

@@ -90,10 +90,11 @@ static inline int fk_candidate_unpack(const char *op, const fk_field *fields, in
         TVMFFIErrorSetRaisedFromCStr("TypeError", text);
         return -1;
     }
+    size_t end = 0;
     for (int i = 0; i < num_fields; i++) {
         const fk_field *f = &fields[i];
         const TVMFFIAny *v = &values[i];
-        void *field = (char *)args + fk_fields_offset(fields, i);
+        void *field = (char *)args + fk_field_place(f, &end);
         if (fk_field_is_tensor(f)) {
             const DLTensor *t = v->type_index == kTVMFFIDLTensorPtr ? (const DLTensor *)v->v_ptr
                                 : v->type_index == kTVMFFITensor    ? fk_ffi_tensor(v->v_obj)
@@ -136,9 +137,10 @@ static inline int fk_candidate_unpack(const char *op, const fk_field *fields, in
 static inline void fk_candidate_pack(const fk_field *fields, int num_fields, const void *args, TVMFFIAny *values,
                                      DLTensor *tensors)
 {
+    size_t end = 0;
     for (int i = 0; i < num_fields; i++) {
         const fk_field *f = &fields[i];
-        const void *field = (const char *)args + fk_fields_offset(fields, i);
+        const void *field = (const char *)args + fk_field_place(f, &end);
         TVMFFIAny v;
         memset(&v, 0, sizeof v);
         if (fk_field_is_tensor(f)) {

@@ -57,12 +57,23 @@ static inline DLDataType fk_dtype_to_dlpack(fk_dtype dtype)
 /* FK_NONE for a type this project does not have. */
 static inline fk_dtype fk_dtype_from_dlpack(DLDataType t)
 {
-    for (int d = 1; d < FK_DTYPE_COUNT; d++) {
-        DLDataType known = fk_dtype_to_dlpack((fk_dtype)d);
-        if (t.lanes == 1 && known.code == t.code && known.bits == t.bits && d != FK_INT4X2 && d != FK_INT2X4)
-            return (fk_dtype)d;
+    if (t.lanes != 1) return FK_NONE;
+    switch (t.code << 8 | t.bits) {
+    case 2 << 8 | 64: return FK_F64;
+    case 2 << 8 | 32: return FK_F32;
+    case 2 << 8 | 16: return FK_F16;
+    case 4 << 8 | 16: return FK_BF16;
+    case 10 << 8 | 8: return FK_F8_E4M3;
+    case 12 << 8 | 8: return FK_F8_E5M2;
+    case 14 << 8 | 8: return FK_E8M0;
+    case 17 << 8 | 4: return FK_F4_E2M1;
+    case 0 << 8 | 64: return FK_I64;
+    case 0 << 8 | 32: return FK_I32;
+    case 0 << 8 | 8: return FK_I8;
+    case 1 << 8 | 8: return FK_U8;
+    case 6 << 8 | 8: return FK_BOOL;
+    default: return FK_NONE;
     }
-    return FK_NONE;
 }
 
 /* Shape and strides of the DLTensor point into `t`, which must outlive it. */

@@ -13,16 +13,20 @@ static inline size_t fk_field_size(const fk_field *f)
     return f->attr_type == FK_ATTR_int ? sizeof(int64_t) : f->attr_type == FK_ATTR_float ? sizeof(float) : sizeof(bool);
 }
 
+/* Where the next field stands after `*end` bytes are taken; moves *end past it. */
+static inline size_t fk_field_place(const fk_field *f, size_t *end)
+{
+    size_t size = fk_field_size(f), offset = (*end + size - 1) & ~(size - 1); /* sizes are powers of two */
+    *end = offset + size;
+    return offset;
+}
+
 /* Offset of fields[index]. */
 static inline size_t fk_fields_offset(const fk_field *fields, int index)
 {
-    size_t offset = 0;
-    for (int i = 0;; i++) {
-        size_t size = fk_field_size(&fields[i]);
-        offset = (offset + size - 1) / size * size;
-        if (i == index) return offset;
-        offset += size;
-    }
+    size_t end = 0, offset = 0;
+    for (int i = 0; i <= index; i++) offset = fk_field_place(&fields[i], &end);
+    return offset;
 }
 
 #endif
