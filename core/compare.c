@@ -29,7 +29,7 @@ fk_tolerance fk_tolerance_for(const fk_op *op, const void *args, int field)
     if (terms < 1) terms = 1;
     double eps = t->dtype == FK_BF16 ? 0x1p-7 : t->dtype == FK_F16 ? 0x1p-10 : t->dtype == FK_F32 ? 0x1p-23 : 0x1p-52;
     double r = op->roundings, walk = sqrt((double)terms) * 0x1p-24;
-    return (fk_tolerance){.of_element = eps,
+    return (fk_tolerance){.of_element = t->dtype == FK_F32 || t->dtype == FK_F64 ? 3 * eps : eps,
                           .of_row = (r - 1) * eps + 8 * walk,
                           .row_rms = 0.6 * r * eps + 4 * walk,
                           .absolute = t->dtype == FK_F16 ? 0x1p-24 : 0x1p-126};

@@ -2,7 +2,9 @@
 /* Comparing a result with the expected one, within what the arithmetic explains. With eps the distance of neighbouring
  * values of the storage dtype relative to their size, u = 2^-24, K the terms accumulated and r the roundings to the
  * storage dtype (both from FK_NUMERICS), and rms the root mean square of the expected row:
- *   element   |difference| <= eps |expected|        the last rounding: two correct results may be neighbours
+ *   element   |difference| <= eps |expected|        the last rounding: two correct results may be neighbours; 3 eps where the
+ *                                                   storage dtype is that of the arithmetic, whose own steps (exp, division,
+ *                                                   product) then round as coarsely as the last one
  *                           + (r - 1) eps s rms     roundings before it, which reach all elements of a row, and more those
  *                                                   of a feature whose operands are large: s is the rms of the element's
  *                                                   column over that of the whole tensor, at least 1
