@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures: the calls of operators that a run makes, recorded at the door. Equal calls (scalars, shapes, strides, dtypes,
- * values of integer tensors) are one case with a count. A folder holds <op>.json and, with the values that were kept,
+/* Captures: the calls of operators that a run makes, recorded at the door. Equal calls (scalars, shapes, strides,
+ * dtypes) are one case with a count. A folder holds <op>.json and, with the values that were kept,
  * <op>.safetensors: integer tensors always (routing, tables, positions and lengths drive the work), float tensors while a
  * budget lasts, else their mean and deviation. */
 #ifndef FK_BENCH_CAPTURE_H
@@ -9,7 +9,9 @@
 #include <fk/ctx.h>
 #include <fk/door.h>
 
-#include "bench/cases.h"
+#include <jansson.h>
+
+#include "core/safetensors.h"
 
 typedef struct fkp_capture fkp_capture;
 
@@ -23,6 +25,9 @@ fk_status fkp_capture_detach(fkp_capture *capture, fk_ctx *ctx);
 
 /* Writes every operator's files, whole or not at all; `scenario` and what else is in `facts` go into each. */
 fk_status fkp_capture_write(const fkp_capture *capture, const char *folder, const json_t *facts);
+
+/* Writes JSON to a file, whole or not at all. */
+fk_status fkp_json_write_file(const json_t *json, const char *path);
 
 typedef struct fkp_capture_totals {
     int operators, cases; /* operators that were called, different cases */

@@ -229,6 +229,51 @@ void fkp_cases_sort(fkp_case_list *list)
     if (list->count) qsort(list->items, (size_t)list->count, sizeof *list->items, compare_cases);
 }
 
+static double elements(const fkp_case *c)
+{
+    double n = 0;
+    for (int f = 0; f < c->op->num_fields; f++)
+        if (c->tensors[f].dtype != FK_NONE) n += (double)fk_tensor_numel(&c->tensors[f]);
+    return n;
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+    const fkp_case *x = *(fkp_case *const *)a, *y = *(fkp_case *const *)b;
+    double nx = elements(x), ny = elements(y);
+    return nx != ny ? (nx > ny) - (nx < ny) : (x > y) - (x < y);
+}
+
+void fkp_cases_select(fkp_case_list *list, int most)
+{
+    bool *keep = calloc((size_t)list->count + 1, sizeof *keep);
+    fkp_case **by_size = calloc((size_t)list->count + 1, sizeof *by_size);
+    if (keep && by_size)
+        for (int first = 0, last; first < list->count; first = last) {
+            for (last = first; last < list->count && list->items[last].op == list->items[first].op; last++)
+                by_size[last - first] = &list->items[last];
+            int n = last - first, kept = 0;
+            qsort(by_size, (size_t)n, sizeof *by_size, compare_sizes);
+            fkp_case *chosen[3] = {by_size[0], by_size[n - 1], by_size[n / 2]};
+            for (int i = 0; i < 3 && n > most && kept < most; i++) {
+                kept += !keep[chosen[i] - list->items];
+                keep[chosen[i] - list->items] = true;
+            }
+            for (int i = first; i < last && kept < most; i++) { /* by falling count */
+                kept += !keep[i];
+                keep[i] = true;
+            }
+        }
+    int count = 0;
+    for (int i = 0; keep && by_size && i < list->count; i++) {
+        if (keep[i]) list->items[count++] = list->items[i];
+        else fkp_case_deinit(&list->items[i]);
+    }
+    if (keep && by_size) list->count = count;
+    free(keep);
+    free(by_size);
+}
+
 fk_dtype fkp_case_dtype(const fkp_case *c)
 {
     fk_dtype first = FK_NONE;

@@ -57,6 +57,9 @@ fk_status fkp_cases_fuzz(fkp_case_list *list, const fk_op *op, fk_dtype dtype, i
                          struct fkp_judge *judge);
 /* The cases of a capture folder (bench/capture.c) of the operators wanted[op->index]. */
 fk_status fkp_cases_captured(fkp_case_list *list, const char *folder, const bool *wanted);
+/* Keeps at most `most` cases of each operator: the smallest, the largest and the middle one by elements, then those with the
+ * largest counts. Sorted by then. */
+void fkp_cases_select(fkp_case_list *list, int most);
 /* By level, operator, falling count. */
 void fkp_cases_sort(fkp_case_list *list);
 

@@ -4,6 +4,7 @@
  * candidate, candidate, baseline; a pair is one sample of each side on the same values. Every timed output is looked at:
  * compared with the other side's, and a subset chosen after the run with the golden. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 
 #define PROBE_SLOTS 4
 #define MIN_SAMPLE_S 10e-6 /* shorter calls are timed several at a time: the clock ticks in some 20 ns */
-#define MIN_BLOCKS 6
+#define MIN_BLOCKS 5
 #define MAX_PAIRS 8192
 #define MAX_HALVES 4096
 #define NARROW 0.01 /* relative width of the interval that ends the measurement */
@@ -186,6 +187,10 @@ static fkp_case_status conclude(timing *m)
     r->pairs = m->pairs;
     r->calls_per_sample = m->calls_per_sample;
     r->verdict = fkp_ratio_verdict(&r->speedup);
+    if (m->halves / 2 < MIN_BLOCKS) { /* resampling so few blocks says nothing about their spread */
+        r->verdict = FKP_UNDECIDED;
+        snprintf(r->detail, sizeof r->detail, "so slow that only %d blocks were timed: too few for an interval", m->halves / 2);
+    }
     r->baseline_ms = 1e3 * fkp_median(m->seconds[0], m->pairs) / m->calls_per_sample;
     r->candidate_ms = 1e3 * fkp_median(m->seconds[1], m->pairs) / m->calls_per_sample;
     fkp_case_status result = check_clocks(m);
@@ -228,7 +233,7 @@ fkp_case_status fkp_trial_time(fkp_trial *t)
         if (half % 2 == 0) continue; /* A B, B A: whole blocks only */
         double elapsed = fkp_now() - begin;
         int blocks = m.halves / 2;
-        bool spent = elapsed > t->options->time_budget_s && (blocks >= MIN_BLOCKS || elapsed > 3 * t->options->time_budget_s);
+        bool spent = elapsed > t->options->time_budget_s && (blocks >= MIN_BLOCKS || elapsed > 10 * t->options->time_budget_s + 5);
         bool stop = spent || m.pairs >= MAX_PAIRS || m.halves + 2 > MAX_HALVES || (t->options->interrupted && t->options->interrupted());
         if (!stop && (blocks < MIN_BLOCKS || elapsed < next_look)) continue;
         if (!fkp_ratio_of_medians(m.seconds[0], m.seconds[1], m.pairs, m.pairs / blocks, 1, &t->record->speedup))

@@ -19,7 +19,7 @@
 typedef struct bench_options {
     const char *candidates, *captures, *ops, *level, *pin, *output, *dtype;
     double min_time_ms;
-    int64_t fuzz;
+    int64_t fuzz, max_cases;
     bool self_test, resume, build_only;
 } bench_options;
 
@@ -33,6 +33,7 @@ static const fkp_option options[] = {
     {"baseline", FKP_OPT_STRING, AT(pin), "NAME", "compare with this implementation (list operators shows them) instead of the best", .max = 0},
     {"dtype", FKP_OPT_STRING, AT(dtype), "D", "dtype of declared cases; f32 on the CPU, bf16 on a GPU", .max = 0},
     {"fuzz", FKP_OPT_INT, AT(fuzz), "N", "N more cases an operator, of random shapes around the declared ones", .max = 10000},
+    {"max-cases", FKP_OPT_INT, AT(max_cases), "N", "of a capture at most N cases an operator: smallest, largest, middle, then the most frequent", "8", .min = 1, .max = 1e6},
     {"min-time-ms", FKP_OPT_REAL, AT(min_time_ms), "MS", "time spent on timing a case unless 1 % certainty comes earlier", "300", .min = 1, .max = 1e7},
     {"resume", FKP_OPT_FLAG, AT(resume), NULL, "keep finished cases of the result file (without -o: of the newest one)", .max = 0},
     {"build-only", FKP_OPT_FLAG, AT(build_only), NULL, "compile the candidates and stop", .max = 0},
@@ -115,6 +116,7 @@ static fk_status plan(bench *b)
     }
     b->cases.count = kept;
     fkp_cases_sort(&b->cases);
+    if (b->o->captures) fkp_cases_select(&b->cases, (int)b->o->max_cases);
     if (kept == 0)
         return fk_fail(FK_ERROR_INVALID, "nothing to bench: no cases of %s in %s",
                        b->o->ops ? b->o->ops : b->o->self_test ? "any operator" : "these candidates",
