@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <map>
+#include <mutex>
+#include <tuple>
+
 #include "core/cuda_op.h"
 
 extern "C" {
@@ -84,12 +88,22 @@ int fkp_cuda_sm_count(void)
     return count;
 }
 
+/* The driver takes a microsecond to answer; a forward pass asks hundreds of times. */
 int fkp_cuda_blocks_per_sm(const void *kernel, int threads, size_t shared_bytes)
 {
-    int blocks = 1;
+    static std::mutex lock;
+    static std::map<std::tuple<int, const void *, int, size_t>, int> known;
+    int device = 0, blocks = 1;
+    if (cudaGetDevice(&device) != cudaSuccess) (void)cudaGetLastError();
+    std::lock_guard<std::mutex> guard(lock);
+    auto key = std::make_tuple(device, kernel, threads, shared_bytes);
+    auto found = known.find(key);
+    if (found != known.end()) return found->second;
     if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes) != cudaSuccess)
         (void)cudaGetLastError();
-    return blocks < 1 ? 1 : blocks;
+    if (blocks < 1) blocks = 1;
+    known[key] = blocks;
+    return blocks;
 }
 
 /* ---- Memory ---- */

@@ -22,8 +22,8 @@ fk_status fkp_cuda_begin(fk_ctx *ctx);
 fk_status fkp_cuda_end(fk_ctx *ctx, fk_status status, const char *op);
 /* Multiprocessors of the current device. */
 int fkp_cuda_sm_count(void);
-/* Blocks of `kernel` that one multiprocessor holds at once; at least 1. Ask once a kernel and keep the
- * answer. */
+/* Blocks of `kernel` that one multiprocessor holds at once; at least 1. The answer
+ * is remembered. */
 int fkp_cuda_blocks_per_sm(const void *kernel, int threads, size_t shared_bytes);
 /* True while `stream` records a graph. */
 bool fkp_cuda_is_capturing(cudaStream_t stream);
