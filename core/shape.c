@@ -79,10 +79,9 @@ static linear parse_product(parser *p)
         if (op == '*') {
             if (v.a && w.a) return bad();
             if (w.a) { linear swap = v; v = w; w = swap; }
-            v.a *= w.b;
-            v.b *= w.b;
+            if (__builtin_mul_overflow(v.a, w.b, &v.a) || __builtin_mul_overflow(v.b, w.b, &v.b)) return bad();
         } else {
-            if (w.a || w.b == 0 || v.a) return bad(); /* division only of known values */
+            if (w.a || w.b == 0 || v.a || (v.b == INT64_MIN && w.b == -1)) return bad(); /* only of known values */
             v.b /= w.b;
         }
     }
@@ -98,10 +97,10 @@ static linear parse_sum(parser *p)
         p->at++;
         linear w = parse_product(p);
         if (v.bad || w.bad || (v.a && w.a)) return bad();
-        int64_t sign = op == '+' ? 1 : -1;
         if (w.a) memcpy(v.x, w.x, sizeof v.x);
-        v.a += sign * w.a;
-        v.b += sign * w.b;
+        bool too_large = op == '+' ? __builtin_add_overflow(v.a, w.a, &v.a) || __builtin_add_overflow(v.b, w.b, &v.b)
+                                   : __builtin_sub_overflow(v.a, w.a, &v.a) || __builtin_sub_overflow(v.b, w.b, &v.b);
+        if (too_large) return bad();
     }
 }
 
@@ -184,11 +183,12 @@ static bool match_dim(fkp_bindings *b, const char *dim, int64_t size, char *why,
         snprintf(why, why_size, "%s is %lld, not %lld", dim, (long long)v.b, (long long)size);
         return false;
     }
-    if ((size - v.b) % v.a != 0 || (size - v.b) / v.a < 0) {
+    int64_t rest;
+    if (__builtin_sub_overflow(size, v.b, &rest) || (rest == INT64_MIN && v.a == -1) || rest % v.a != 0 || rest / v.a < 0) {
         snprintf(why, why_size, "%lld does not fit %s", (long long)size, dim);
         return false;
     }
-    if (fkp_bindings_set(b, v.x, (size - v.b) / v.a)) return true;
+    if (fkp_bindings_set(b, v.x, rest / v.a)) return true;
     snprintf(why, why_size, "too many dimension names");
     return false;
 }
@@ -236,7 +236,7 @@ bool fkp_shape_evaluate(const fkp_bindings *b, const char *spec, int *ndim, int6
         }
         if (n == FK_MAX_NDIM) goto too_many;
         if (!fkp_expression_evaluate(b, dim, &shape[n]) || shape[n] < 0) {
-            snprintf(why, why_size, "%s is unknown or negative", dim);
+            snprintf(why, why_size, "%s is unknown, negative or too large", dim);
             return false;
         }
         n++;

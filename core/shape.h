@@ -26,9 +26,9 @@ void fkp_bindings_add_scalars(fkp_bindings *b, const fk_op *op, const void *args
 
 /* Compares an actual shape with `spec`, binding what is unbound. On mismatch writes the reason to `why`. */
 bool fkp_shape_match(fkp_bindings *b, const char *spec, int ndim, const int64_t *shape, char *why, size_t why_size);
-/* The shape `spec` stands for; false (with the reason) when a name is unbound or a size negative. */
+/* The shape `spec` stands for; false (with the reason) when a name is unbound or a size negative or beyond int64. */
 bool fkp_shape_evaluate(const fkp_bindings *b, const char *spec, int *ndim, int64_t *shape, char *why, size_t why_size);
-/* Value of one expression such as "H*D/2"; false when a name is unbound. */
+/* Value of one expression such as "H*D/2"; false when a name is unbound or the value beyond int64. */
 bool fkp_expression_evaluate(const fkp_bindings *b, const char *expression, int64_t *value);
 
 #endif

@@ -87,6 +87,28 @@ static void test_evaluation(void **state)
     assert_non_null(strstr(why, "negative"));
 }
 
+/* Scalars of a call are anybody's numbers: a size beyond int64 is refused, not wrapped. */
+static void test_large_values(void **state)
+{
+    (void)state;
+    static const char *const beyond[] = {"n*n", "n*2", "n + n", "n + 1", "0 - n - 2", "least/(0 - 1)", "least - 1"};
+    fkp_bindings b;
+    char why[160];
+    int ndim;
+    int64_t value, shape[FK_MAX_NDIM];
+    fkp_bindings_init(&b);
+    fkp_bindings_set(&b, "n", INT64_MAX);
+    fkp_bindings_set(&b, "least", INT64_MIN);
+    for (size_t i = 0; i < sizeof beyond / sizeof beyond[0]; i++)
+        if (fkp_expression_evaluate(&b, beyond[i], &value)) fail_msg("%s is %lld", beyond[i], (long long)value);
+    assert_true(fkp_expression_evaluate(&b, "n - 1 + 1", &value) && value == INT64_MAX);
+    assert_false(fkp_shape_evaluate(&b, "[2*n]", &ndim, shape, why, sizeof why));
+    assert_string_equal(why, "2*n is unknown, negative or too large");
+    assert_false(match(&b, "[n*X*n]", 1, (int64_t[]){5}, why));
+    assert_false(match(&b, "[X + least]", 1, (int64_t[]){5}, why)); /* X would be 5 + 2^63 */
+    assert_string_equal(why, "5 does not fit X + least");
+}
+
 static void test_full_table(void **state)
 {
     (void)state;
@@ -105,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_binding_and_checking), cmocka_unit_test(test_solving),
                                        cmocka_unit_test(test_leading_dims), cmocka_unit_test(test_evaluation),
+                                       cmocka_unit_test(test_large_values),
                                        cmocka_unit_test(test_full_table)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
