@@ -16,7 +16,7 @@ typedef struct fk_op fk_op;
 
 typedef enum fk_field_kind {
     FK_FIELD_OUT,     /* tensor the operator writes whole; allocated by the wrapper */
-    FK_FIELD_OUT_MAX, /* like OUT, with a size that depends on data: the declared shape is the bound */
+    FK_FIELD_OUT_MAX, /* like OUT, but how much of it counts depends on data: the shape is the bound; the .def defines the rest */
     FK_FIELD_INOUT,   /* tensor mutated in place */
     FK_FIELD_STATE,   /* tensor carried between calls (KV cache, recurrent state); mutated in place, not an argument of
                          the production module's forward */
