@@ -162,6 +162,52 @@ fk_status fkp_cases_declared(fkp_case_list *list, const fk_op *op, fk_dtype dtyp
     return FK_OK;
 }
 
+static fk_status set_source(fkp_case *c, const char *source)
+{
+    char *copy = strdup(source);
+    if (!copy) return fk_fail(FK_ERROR_MEMORY, "out of memory for a case of %s", c->op->name);
+    free(c->source);
+    c->source = copy;
+    return FK_OK;
+}
+
+/* Takes the word dtype=D out of the text, unless the operator has a field of that name. */
+static fk_status take_dtype(char *text, const fk_op *op, fk_dtype *dtype)
+{
+    static const char key[] = "dtype=";
+    if (fk_op_field(op, "dtype") >= 0) return FK_OK;
+    for (char *at = strstr(text, key); at; at = strstr(at + 1, key)) {
+        char name[16];
+        size_t length = strcspn(at + sizeof key - 1, " ");
+        if (at > text && at[-1] != ' ') continue;
+        snprintf(name, sizeof name, "%.*s", (int)length, at + sizeof key - 1);
+        *dtype = fk_dtype_parse(name);
+        if (!fk_dtype_is_float(*dtype)) return fk_fail(FK_ERROR_INVALID, "case of %s: dtype=%s is none of f32, f16, bf16", op->name, name);
+        memset(at, ' ', sizeof key - 1 + length);
+        return FK_OK;
+    }
+    return FK_OK;
+}
+
+fk_status fkp_cases_given(fkp_case_list *list, const fk_op *op, const char *text, fk_dtype dtype)
+{
+    char *copy = strdup(text), *rest = copy, *one;
+    if (!copy) return fk_fail(FK_ERROR_MEMORY, "out of memory for a case of %s", op->name);
+    fk_status status = FK_OK;
+    while (status == FK_OK && (one = strsep(&rest, ";"))) {
+        fkp_case c = {0};
+        fk_dtype chosen = dtype;
+        if (!one[strspn(one, " ")]) continue;
+        status = take_dtype(one, op, &chosen);
+        if (status == FK_OK) status = fkp_case_parse(&c, op, one, chosen);
+        if (status == FK_OK) status = set_source(&c, "given");
+        if (status == FK_OK) status = fkp_case_list_add(list, &c);
+        fkp_case_deinit(&c);
+    }
+    free(copy);
+    return status;
+}
+
 /* A declared case with its dims changed: every "NAME=number" that is no field gets a size around the old one. Names that
  * a declared case ties to one another by equal values (T=7 M=7) stay equal. */
 static void vary(const char *text, const fk_op *op, fk_random *random, char *buf, size_t size)
@@ -204,9 +250,8 @@ fk_status fkp_cases_fuzz(fkp_case_list *list, const fk_op *op, fk_dtype dtype, i
         fkp_case c;
         fk_status status = fkp_case_parse(&c, op, text, dtype);
         if (status == FK_OK && fkp_judge_accepts(judge, &c)) {
-            free(c.source);
-            c.source = strdup("fuzz");
-            status = fkp_case_list_add(list, &c);
+            status = set_source(&c, "fuzz");
+            if (status == FK_OK) status = fkp_case_list_add(list, &c);
             made++;
         }
         fkp_case_deinit(&c);

@@ -18,7 +18,7 @@ typedef struct fkp_values {
 typedef struct fkp_case {
     const fk_op *op;
     char *text;   /* canonical: "input=f32[7, 576] weight=f32[576] epsilon=1e-05" */
-    char *source; /* "declared", "capture <file>", "fuzz" */
+    char *source; /* "declared", "given", "capture <file>", "fuzz" */
     uint64_t hash; /* of operator, signature and text, and of captured values */
     int64_t count; /* calls seen by the capture; 1 else */
     void *args;    /* args struct; tensor pointers point into `tensors`, which have no memory */
@@ -51,6 +51,8 @@ fk_status fkp_case_list_add(fkp_case_list *list, fkp_case *take);
 void fkp_case_list_deinit(fkp_case_list *list);
 /* All declared cases of the operator. */
 fk_status fkp_cases_declared(fkp_case_list *list, const fk_op *op, fk_dtype dtype);
+/* Cases that the user gives, separated by ';', in the same language; the word dtype=D chooses the dtype of a case. */
+fk_status fkp_cases_given(fkp_case_list *list, const fk_op *op, const char *text, fk_dtype dtype);
 /* `count` cases whose dims lie around the declared ones and that the operator accepts. */
 struct fkp_judge;
 fk_status fkp_cases_fuzz(fkp_case_list *list, const fk_op *op, fk_dtype dtype, int count, uint64_t seed,

@@ -13,7 +13,6 @@
 #include "runtime/engine.h"
 
 #define WARM_UP_TOKENS 16
-#define BOOTSTRAP_SEED 20240917u
 
 typedef struct evaluation {
     const fk_model *model;
@@ -177,7 +176,7 @@ static void summarize(evaluation *v)
         to->tpot_ms = fkp_median(v->sides[side][2], n);
         to->req_s = to->tok_s / (double)out->tokens * (double)out->requests;
     }
-    if (fkp_ratio_of_medians(v->baseline_s, v->candidate_s, n, 2, BOOTSTRAP_SEED, &out->factor))
+    if (fkp_ratio_of_blocks(v->baseline_s, v->candidate_s, n, 1, &out->factor))
         out->verdict = fkp_ratio_verdict(&out->factor);
 }
 

@@ -83,9 +83,10 @@ static fkp_case_status correctness_round(fkp_trial *t, int slot, fkp_value_kind 
     if (result == FKP_PASSED) result = fkp_trial_write_slot(t, t->candidate, slot);
     double start = fkp_now();
     int32_t slots[1] = {slot};
-    if (result == FKP_PASSED) result = fkp_side_run(t->baseline, slots, 1, 1, false, timeout_s + 60, t->record);
+    fkp_run_head head = {.num_calls = 1, .calls_per_sample = 1};
+    if (result == FKP_PASSED) result = fkp_side_run(t->baseline, &head, slots, timeout_s + 60, t->record);
     timeout_s += 50 * (fkp_now() - start);
-    if (result == FKP_PASSED) result = fkp_side_run(t->candidate, slots, 1, 1, false, timeout_s, t->record);
+    if (result == FKP_PASSED) result = fkp_side_run(t->candidate, &head, slots, timeout_s, t->record);
     if (result == FKP_PASSED) result = fkp_trial_collect(t, t->baseline, slot);
     if (result == FKP_PASSED) result = fkp_trial_collect(t, t->candidate, slot);
     if (result == FKP_PASSED) result = fkp_trial_check_shared(t, t->baseline);

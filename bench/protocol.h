@@ -33,8 +33,9 @@ typedef struct fkp_reply {
     int32_t status; /* fk_status */
     int32_t num_samples;
     int32_t calls; /* calls that were finished */
-    int32_t reserved;
+    int32_t queued; /* RUN: all calls were on their way before the first sample began */
     double empty_call_s;      /* HELLO: what timing a call of nothing measures */
+    double enqueue_s;         /* RUN: what the host took to send all calls on their way */
     char implementation[48];  /* CASE: which implementation runs */
     char error[1024];
 } fkp_reply;
@@ -66,7 +67,7 @@ typedef struct fkp_run_head {
     int32_t num_calls;
     int32_t calls_per_sample; /* calls between two time stamps */
     int32_t flush_each;       /* flush caches before each sample, outside the time stamps */
-    int32_t reserved;
+    int32_t queue;            /* devices: flush caches until all calls are on their way, so that none waits for the host */
 } fkp_run_head;
 
 typedef struct fkp_message {

@@ -41,13 +41,15 @@ typedef struct fkp_record {
     fkp_case_status status;
     fkp_verdict verdict;
     fkp_ratio speedup;
-    double candidate_ms, baseline_ms; /* medians of one call */
+    double candidate_ms, baseline_ms; /* one call; means of the middle half of all samples */
     double roofline_fraction;         /* floor time / candidate time; 0 when unknown */
     double empty_call_ms;             /* what timing a call of nothing shows; not subtracted */
     double max_abs_error, max_rel_error, matched_ratio;
     double baseline_max_abs_error; /* the baseline's own error against the golden */
     int rounds, pairs, timed_calls, timed_golden; /* timed outputs all compared; so many with the golden itself */
     int slots, calls_per_sample;
+    int processes;     /* pairs of runners that measured */
+    bool launch_bound; /* a call is no longer than starting a kernel */
     fkp_mismatch mismatches[FKP_MAX_MISMATCHES];
     int num_mismatches;
     char detail[1600];

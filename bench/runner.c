@@ -37,9 +37,13 @@ typedef struct runner {
     char *args;         /* args structs of all slots, args_size apart */
     fk_tensor *tensors; /* [num_slots][num_fields] */
     char *strings;
-    void *start, *stop; /* events */
+    void **events; /* time stamps */
+    int num_events;
     double *seconds;
     int max_samples;
+    void *lead; /* device memory that is filled while the host sends calls */
+    double fill_s; /* of filling it once */
+    double call_enqueue_s; /* least that the host took to send a call of the case on its way; 0: unknown */
 } runner;
 
 /* The process may use so many processors: the first ones of its mask. Threads of every pool inherit it. */
@@ -62,6 +66,27 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* At least so many events. */
+static fk_status need_events(runner *r, int count)
+{
+    if (count <= r->num_events) return FK_OK;
+    void **events = realloc(r->events, (size_t)count * sizeof *events);
+    if (!events) return fk_fail(FK_ERROR_MEMORY, "out of memory for %d events", count);
+    r->events = events;
+    for (; r->num_events < count; r->num_events++) FK_TRY(r->backend->event_create(r->backend, &r->events[r->num_events]));
+    return FK_OK;
+}
+
+static fk_status stamp(runner *r, int event)
+{
+    return r->backend->event_record(r->backend, fk_ctx_stream(r->ctx), r->events[event]);
+}
+
+static fk_status elapsed(runner *r, int from, int to, double *seconds)
+{
+    return r->backend->event_elapsed(r->backend, r->events[from], r->events[to], seconds);
+}
+
 /* What the time stamps of a call of nothing are apart. */
 static fk_status measure_empty_call(runner *r, double *out)
 {
@@ -69,9 +94,9 @@ static fk_status measure_empty_call(runner *r, double *out)
     if (!seconds) return fk_fail(FK_ERROR_MEMORY, "out of memory");
     fk_status status = FK_OK;
     for (int i = 0; i < EMPTY_CALLS && status == FK_OK; i++) {
-        status = r->backend->event_record(r->backend, fk_ctx_stream(r->ctx), r->start);
-        if (status == FK_OK) status = r->backend->event_record(r->backend, fk_ctx_stream(r->ctx), r->stop);
-        if (status == FK_OK) status = r->backend->event_elapsed(r->backend, r->start, r->stop, &seconds[i]);
+        status = stamp(r, 0);
+        if (status == FK_OK) status = stamp(r, 1);
+        if (status == FK_OK) status = elapsed(r, 0, 1, &seconds[i]);
     }
     qsort(seconds, EMPTY_CALLS, sizeof *seconds, compare_doubles);
     *out = seconds[EMPTY_CALLS / 2];
@@ -89,8 +114,7 @@ static fk_status handle_hello(runner *r, const fkp_message *m, fkp_reply *reply)
     fk_ctx_options options = {.device = r->hello.device, .threads = r->hello.threads};
     FK_TRY(fk_ctx_create(&options, &r->ctx));
     r->backend = fk_ctx_backend(r->ctx);
-    FK_TRY(r->backend->event_create(r->backend, &r->start));
-    FK_TRY(r->backend->event_create(r->backend, &r->stop));
+    FK_TRY(need_events(r, 2));
     if (r->hello.pin[0]) FK_TRY(fk_door_pin(r->ctx, r->op, r->hello.pin));
     if (r->hello.candidate[0]) {
         FK_TRY(fk_candidate_open(r->hello.candidate, r->op, (fk_device_type)r->hello.device.type, &r->candidate));
@@ -126,6 +150,7 @@ static void forget_case(runner *r)
     r->tensors = NULL;
     r->strings = NULL;
     r->num_slots = 0;
+    r->call_enqueue_s = 0;
 }
 
 /* Writes the argument structs of all slots. */
@@ -202,15 +227,106 @@ static void warm_arguments(const runner *r, int slot)
     for (size_t i = 0; i < (size_t)r->op->num_fields * sizeof(fk_tensor); i += 32) (void)tensors[i];
 }
 
-/* One time stamp pair around `count` calls. */
-static fk_status timed_calls(runner *r, const int32_t *slots, int count, double *seconds)
+/* One sample, at once: time stamps around `count` calls. */
+static fk_status sample_now(runner *r, const int32_t *slots, int count, bool flush, double *seconds)
 {
-    void *stream = fk_ctx_stream(r->ctx);
+    if (flush) FK_TRY(r->backend->flush_cache(r->backend, fk_ctx_stream(r->ctx)));
     for (int i = 0; i < count; i++) warm_arguments(r, slots[i]);
-    FK_TRY(r->backend->event_record(r->backend, stream, r->start));
+    FK_TRY(stamp(r, 0));
     for (int i = 0; i < count; i++) FK_TRY(call(r, slots[i]));
-    FK_TRY(r->backend->event_record(r->backend, stream, r->stop));
-    return r->backend->event_elapsed(r->backend, r->start, r->stop, seconds);
+    FK_TRY(stamp(r, 1));
+    return elapsed(r, 0, 1, seconds);
+}
+
+/* ---- Devices: samples are queued behind writes that empty the caches and last until the host has sent everything on its
+ * way, so that no call waits for the host. Where one lead-in serves a whole batch, samples follow one another: the stamp
+ * that ends one begins the next, and what the ticks of the clock take from one they give to its neighbour. */
+
+#define LEAD_BYTES ((size_t)256 << 20) /* more than any cache: filling it leaves nothing else there */
+#define FIRST_ENQUEUE_S 30e-6          /* of a call, before it is known */
+#define LONGEST_LEAD_S 5e-3            /* a call that waits for the device would ask for more and more */
+
+static fk_status fill_lead(runner *r)
+{
+    return r->backend->fill_bytes(r->backend, fk_ctx_stream(r->ctx), r->lead, 0x5a, LEAD_BYTES);
+}
+
+static fk_status make_lead(runner *r)
+{
+    if (r->lead) return FK_OK;
+    FK_TRY(r->backend->alloc(r->backend, LEAD_BYTES, &r->lead));
+    for (int i = 0; i < 2; i++) { /* the second counts */
+        FK_TRY(stamp(r, 0));
+        FK_TRY(fill_lead(r));
+        FK_TRY(stamp(r, 1));
+        FK_TRY(elapsed(r, 0, 1, &r->fill_s));
+    }
+    if (r->fill_s < 1e-6) r->fill_s = 1e-6;
+    return FK_OK;
+}
+
+/* Leaves the caches cold and the device busy for as long as the host needs to send `calls` calls. */
+static fk_status lead_in(runner *r, int calls)
+{
+    double wanted = 20e-6 + 1.5 * calls * (r->call_enqueue_s > 0 ? r->call_enqueue_s : FIRST_ENQUEUE_S);
+    if (wanted > LONGEST_LEAD_S) wanted = LONGEST_LEAD_S;
+    FK_TRY(r->backend->flush_cache(r->backend, fk_ctx_stream(r->ctx)));
+    for (double lead = 0; lead < wanted; lead += r->fill_s) FK_TRY(fill_lead(r));
+    return FK_OK;
+}
+
+/* Samples one by one, each with its own lead-in; stamps 2 s and 2 s + 1 are those of sample s. */
+static fk_status send_each(runner *r, const fkp_run_head *head, const int32_t *slots, int samples, double *enqueue_s)
+{
+    *enqueue_s = 0;
+    for (int s = 0; s < samples; s++) {
+        int from = s * head->calls_per_sample, to = from + head->calls_per_sample;
+        if (to > head->num_calls) to = head->num_calls;
+        FK_TRY(lead_in(r, to - from));
+        double begin = fkp_now();
+        FK_TRY(stamp(r, 2 * s));
+        for (int i = from; i < to; i++) FK_TRY(call(r, slots[i]));
+        FK_TRY(stamp(r, 2 * s + 1));
+        *enqueue_s += fkp_now() - begin;
+    }
+    return FK_OK;
+}
+
+/* Samples behind one lead-in; stamps s and s + 1 are those of sample s. */
+static fk_status send_all(runner *r, const fkp_run_head *head, const int32_t *slots, double *enqueue_s)
+{
+    FK_TRY(lead_in(r, head->num_calls));
+    double begin = fkp_now();
+    int samples = 0;
+    FK_TRY(stamp(r, samples++));
+    for (int i = 0; i < head->num_calls; i++) {
+        FK_TRY(call(r, slots[i]));
+        if ((i + 1) % head->calls_per_sample == 0 || i + 1 == head->num_calls) FK_TRY(stamp(r, samples++));
+    }
+    *enqueue_s = fkp_now() - begin;
+    return FK_OK;
+}
+
+static fk_status queued_samples(runner *r, const fkp_run_head *head, const int32_t *slots, int samples, fkp_reply *reply)
+{
+    bool each = head->flush_each;
+    int before = each ? 2 * samples : samples + 1; /* stamp of the beginning of the lead-in */
+    double lead_s = 0, begin, sent;
+    FK_TRY(need_events(r, before + 1));
+    FK_TRY(make_lead(r));
+    begin = fkp_now();
+    FK_TRY(stamp(r, before));
+    FK_TRY(each ? send_each(r, head, slots, samples, &reply->enqueue_s) : send_all(r, head, slots, &reply->enqueue_s));
+    sent = fkp_now();
+    FK_TRY(fk_ctx_synchronize(r->ctx));
+    for (int s = 0; s < samples; s++) FK_TRY(elapsed(r, each ? 2 * s : s, each ? 2 * s + 1 : s + 1, &r->seconds[s]));
+    FK_TRY(elapsed(r, before, 0, &lead_s));
+    reply->queued = each || sent - begin < lead_s;
+    double call_s = reply->enqueue_s / head->num_calls;
+    if (!(r->call_enqueue_s > 0) || call_s < r->call_enqueue_s) r->call_enqueue_s = call_s;
+    reply->num_samples = samples;
+    reply->calls = head->num_calls;
+    return FK_OK;
 }
 
 static fk_status handle_run(runner *r, const fkp_message *m, fkp_reply *reply)
@@ -218,7 +334,7 @@ static fk_status handle_run(runner *r, const fkp_message *m, fkp_reply *reply)
     fkp_run_head head;
     if (m->bytes < sizeof head || !r->impl) return fk_fail(FK_ERROR_INTERNAL, "run before a case");
     memcpy(&head, m->payload, sizeof head);
-    if (head.num_calls < 0 || head.calls_per_sample < 1 || m->bytes != sizeof head + 4 * (uint64_t)head.num_calls)
+    if (head.num_calls < 1 || head.calls_per_sample < 1 || m->bytes != sizeof head + 4 * (uint64_t)head.num_calls)
         return fk_fail(FK_ERROR_INTERNAL, "run message cut off");
     const int32_t *slots = (const int32_t *)((const char *)m->payload + sizeof head);
     for (int i = 0; i < head.num_calls; i++)
@@ -232,10 +348,10 @@ static fk_status handle_run(runner *r, const fkp_message *m, fkp_reply *reply)
         r->max_samples = samples;
     }
     fk_ctx_clear(r->ctx);
+    if (head.queue) return queued_samples(r, &head, slots, samples, reply);
     for (int i = 0; i < head.num_calls; i += head.calls_per_sample) {
         int count = head.num_calls - i < head.calls_per_sample ? head.num_calls - i : head.calls_per_sample;
-        if (head.flush_each) FK_TRY(r->backend->flush_cache(r->backend, fk_ctx_stream(r->ctx)));
-        FK_TRY(timed_calls(r, slots + i, count, &r->seconds[reply->num_samples]));
+        FK_TRY(sample_now(r, slots + i, count, head.flush_each, &r->seconds[reply->num_samples]));
         reply->num_samples++;
         reply->calls += count;
     }

@@ -27,7 +27,7 @@ static void release_memory(fkp_side *side)
     side->readback = NULL;
 }
 
-static void stop(fkp_side *side)
+void fkp_side_stop(fkp_side *side)
 {
     if (side->socket >= 0) close(side->socket);
     side->socket = -1;
@@ -37,7 +37,7 @@ static void stop(fkp_side *side)
 
 void fkp_side_deinit(fkp_side *side)
 {
-    stop(side);
+    fkp_side_stop(side);
     if (side->log[0]) unlink(side->log);
     fkp_message_deinit(&side->answer);
 }
@@ -68,7 +68,7 @@ static fkp_case_status lost(fkp_side *side, fkp_record *record, bool broken)
         fkp_record_end(record, FKP_CRASHED, "the %s's process ended: %s", side->role,
                        fkp_process_end(&side->process, how, sizeof how));
     append_log(side, record);
-    stop(side);
+    fkp_side_stop(side);
     return record->status;
 }
 
@@ -86,7 +86,7 @@ static fkp_case_status ask(fkp_side *side, fkp_message_type type, const fkp_part
     if (result == FKP_TIMED_OUT) {
         fkp_record_end(record, FKP_TIMEOUT, "the %s did not return within %.3g s", side->role, timeout_s);
         append_log(side, record);
-        stop(side);
+        fkp_side_stop(side);
         return record->status;
     }
     if (result == FKP_CLOSED) return lost(side, record, false);
@@ -98,7 +98,7 @@ static fkp_case_status ask(fkp_side *side, fkp_message_type type, const fkp_part
         return lost(side, record, true);
     if (reply->status == FK_OK) return FKP_PASSED;
     fkp_record_end(record, FKP_RUNTIME_ERROR, "%s: %s", side->role, reply->error);
-    if (reply->status == FK_ERROR_DEVICE || reply->status == FK_ERROR_INTERNAL) stop(side); /* the device's context may be lost */
+    if (reply->status == FK_ERROR_DEVICE || reply->status == FK_ERROR_INTERNAL) fkp_side_stop(side); /* the device's context may be lost */
     return record->status;
 }
 
@@ -125,13 +125,13 @@ fkp_case_status fkp_side_start(fkp_side *side, double timeout_s, fkp_record *rec
     close(pair[1]);
     side->socket = pair[0];
     if (status != FK_OK) {
-        stop(side);
+        fkp_side_stop(side);
         return fkp_record_end(record, FKP_NOT_RUN, "%s", fk_error_message());
     }
     fkp_part part = {&side->hello, sizeof side->hello};
     fkp_case_status result = fkp_side_ask(side, FKP_MESSAGE_HELLO, &part, 1, -1, timeout_s, record);
     if (result == FKP_PASSED) side->empty_call_s = fkp_side_reply(side)->empty_call_s;
-    else stop(side); /* a runner without its implementation is of no use */
+    else fkp_side_stop(side); /* a runner without its implementation is of no use */
     return result;
 }
 
@@ -246,17 +246,15 @@ fk_status fkp_side_read(fkp_side *side, fkp_range range, char **image)
     return FK_OK;
 }
 
-fkp_case_status fkp_side_run(fkp_side *side, const int32_t *slots, int num_calls, int calls_per_sample, bool flush_each,
-                             double timeout_s, fkp_record *record)
+fkp_case_status fkp_side_run(fkp_side *side, const fkp_run_head *head, const int32_t *slots, double timeout_s, fkp_record *record)
 {
-    fkp_run_head head = {num_calls, calls_per_sample, flush_each, 0};
-    fkp_part parts[2] = {{&head, sizeof head}, {slots, (uint64_t)num_calls * sizeof *slots}};
+    fkp_part parts[2] = {{head, sizeof *head}, {slots, (uint64_t)head->num_calls * sizeof *slots}};
     fkp_case_status result = fkp_side_ask(side, FKP_MESSAGE_RUN, parts, 2, -1, timeout_s, record);
     if (result != FKP_PASSED) return result;
     const fkp_reply *reply = fkp_side_reply(side);
-    int samples = (num_calls + calls_per_sample - 1) / calls_per_sample;
-    if (reply->calls != num_calls || reply->num_samples != samples)
+    int samples = (head->num_calls + head->calls_per_sample - 1) / head->calls_per_sample;
+    if (reply->calls != head->num_calls || reply->num_samples != samples)
         return fkp_record_end(record, FKP_REWARD_HACK, "the %s's process answered for %d of %d calls", side->role,
-                              reply->calls, num_calls);
+                              reply->calls, head->num_calls);
     return FKP_PASSED;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What samples of two alternated sides say: ratio of medians, its confidence interval, the verdict. */
+/* What samples of two alternated sides say: the ratio of their times, its confidence interval, the verdict. */
 #ifndef FK_BENCH_STATISTICS_H
 #define FK_BENCH_STATISTICS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 typedef struct fkp_ratio {
-    double ratio;     /* median(baseline) / median(candidate): above 1 the candidate is faster */
+    double ratio;     /* baseline / candidate: above 1 the candidate is faster */
     double low, high; /* 95 % confidence interval */
 } fkp_ratio;
 
@@ -15,10 +14,15 @@ typedef enum fkp_verdict { FKP_VERDICT_NONE, FKP_FASTER, FKP_SAME, FKP_SLOWER, F
 
 /* Mean of the two middle values for even n; n at least 1. Reorders `values`. */
 double fkp_median(double *values, int n);
-/* Interval by bootstrap over pairs (baseline[i], candidate[i]), percentile method, repeatable from `seed`. Pairs come in
- * blocks of `block` neighbours that met the same state of the machine and are resampled together: single pairs would
- * pretend to know more than they do. Times are positive; n is at least 2 blocks. False when memory runs out. */
-bool fkp_ratio_of_medians(const double *baseline, const double *candidate, int n, int block, uint64_t seed, fkp_ratio *out);
+/* Mean of the middle half of the values: as steady as a median, but no slave of the clock's ticks. Reorders `values`. */
+double fkp_midmean(double *values, int n);
+/* Samples come in blocks of `block` pairs (baseline[i], candidate[i]) that met one state of the machine and one placement
+ * in memory. Each block says one ratio, of the midmeans; the estimate is the mean of their logarithms without the outer
+ * fifths, and the interval is Yuen's: Student's t of what the blocks differ by, so that what a block shares widens it.
+ * Times are positive; n is at least 2 blocks. False when memory runs out. */
+bool fkp_ratio_of_blocks(const double *baseline, const double *candidate, int n, int block, fkp_ratio *out);
+/* Two measurements by two pairs of processes: the interval covers both, since where code lies differs by process. */
+fkp_ratio fkp_ratio_join(const fkp_ratio *a, const fkp_ratio *b);
 /* SAME when the whole interval lies within 0.98 to 1.02; else FASTER above 1, SLOWER below 1, UNDECIDED across it. */
 fkp_verdict fkp_ratio_verdict(const fkp_ratio *ratio);
 const char *fkp_verdict_name(fkp_verdict verdict); /* "" for none */

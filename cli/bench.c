@@ -18,6 +18,7 @@
 
 typedef struct bench_options {
     const char *candidates, *captures, *ops, *level, *pin, *output, *dtype;
+    fkp_list cases;
     double min_time_ms;
     int64_t fuzz, max_cases;
     bool self_test, resume, build_only;
@@ -29,6 +30,7 @@ static const fkp_option options[] = {
     {"captures", FKP_OPT_STRING, AT(captures), "DIR", "captured cases (captures/<scenario>); without it the operators' declared cases", .max = 0},
     {"ops", FKP_OPT_STRING, AT(ops), "A,B", "these operators only", .max = 0},
     {"level", FKP_OPT_STRING, AT(level), "L1..L3", "operators of this level only (several: L1,L2)", .max = 0},
+    {"case", FKP_OPT_LIST, AT(cases), "CASE", "a case of the operators in --ops, as 'T=8192 D=4096 dtype=bf16'; several: again, or with ';'", .max = 0},
     {"self-test", FKP_OPT_FLAG, AT(self_test), NULL, "the baseline against itself: what the measurement is worth", .max = 0},
     {"baseline", FKP_OPT_STRING, AT(pin), "NAME", "compare with this implementation (list operators shows them) instead of the best", .max = 0},
     {"dtype", FKP_OPT_STRING, AT(dtype), "D", "dtype of declared cases; f32 on the CPU, bf16 on a GPU", .max = 0},
@@ -93,6 +95,8 @@ static const fkp_candidate_file *candidate_of(const bench *b, const fk_op *op)
 
 static fk_status add_cases(bench *b, const fk_op *op, fk_dtype dtype)
 {
+    for (int i = 0; i < b->o->cases.count; i++) FK_TRY(fkp_cases_given(&b->cases, op, b->o->cases.items[i], dtype));
+    if (b->o->cases.count) return FK_OK;
     FK_TRY(fkp_cases_declared(&b->cases, op, dtype));
     if (b->o->fuzz <= 0) return FK_OK;
     uint64_t seed = b->cli->common.seed >= 0 ? (uint64_t)b->cli->common.seed : (uint64_t)(fkp_now() * 1e9);
@@ -103,6 +107,9 @@ static fk_status plan(bench *b)
 {
     fk_dtype dtype = b->o->dtype ? fk_dtype_parse(b->o->dtype) : b->device.type == FK_CPU ? FK_F32 : FK_BF16;
     if (!fk_dtype_is_float(dtype)) return fk_fail(FK_ERROR_INVALID, "--dtype %s is none of f32, f16, bf16", b->o->dtype);
+    if (b->o->cases.count && (!b->o->ops || b->o->captures))
+        return fk_fail(FK_ERROR_INVALID, "--case '%s': %s", b->o->cases.items[0],
+                       b->o->captures ? "cases come from --captures here" : "--ops must say of which operators");
     if (b->o->captures) FK_TRY(fkp_cases_captured(&b->cases, b->o->captures, b->wanted));
     for (int i = 0; i < fk_op_count(); i++) {
         const fk_op *op = fk_op_at(i);

@@ -55,41 +55,85 @@ static void test_interval_covers_the_truth(void **unused)
     fk_random random = {2};
     for (int k = 0; k < 3; k++) {
         int covered = 0;
-        for (int run = 0; run < 100; run++) {
+        for (int run = 0; run < 200; run++) {
             fkp_ratio r;
             simulate(&random, truths[k], 0.02, 0.05);
-            assert_true(fkp_ratio_of_medians(baseline, candidate, N, BLOCK, (uint64_t)run, &r));
+            assert_true(fkp_ratio_of_blocks(baseline, candidate, N, BLOCK, &r));
             assert_true(r.low <= r.ratio && r.ratio <= r.high);
             covered += r.low <= truths[k] && truths[k] <= r.high;
         }
-        assert_in_range(covered, 85, 100); /* 95 wanted; the percentile method is a little narrow */
+        assert_in_range(covered, 182, 199); /* 190 wanted, give or take 2.6 deviations */
     }
 }
 
+static void test_midmean(void **unused)
+{
+    (void)unused;
+    double one[] = {7}, two[] = {1, 2}, four[] = {100, 2, 1, 4}, eight[] = {8, 1, 7, 2, 6, 3, 500, 4};
+    assert_true(fkp_midmean(one, 1) == 7);
+    assert_true(fkp_midmean(two, 2) == 1.5);
+    assert_true(fkp_midmean(four, 4) == 3);
+    assert_true(fkp_midmean(eight, 8) == 5);
+}
+
 /* Noise that a block shares must widen the interval: treating pairs as independent would miss the truth. */
-static void test_blocks_are_resampled_together(void **unused)
+static void test_what_a_block_shares_counts(void **unused)
 {
     (void)unused;
     fk_random random = {3};
     fkp_ratio blocks, pairs;
     simulate(&random, 1, 0.1, 0.001);
-    assert_true(fkp_ratio_of_medians(baseline, candidate, N, BLOCK, 1, &blocks));
-    assert_true(fkp_ratio_of_medians(baseline, candidate, N, 1, 1, &pairs));
+    assert_true(fkp_ratio_of_blocks(baseline, candidate, N, BLOCK, &blocks));
+    assert_true(fkp_ratio_of_blocks(baseline, candidate, N, 1, &pairs));
     assert_true(blocks.high - blocks.low > 2 * (pairs.high - pairs.low));
+}
+
+/* A clock that ticks in 1/100 of the time: medians jump by a whole percent where the truth is a tenth of it. */
+static void test_ticks_average_out(void **unused)
+{
+    (void)unused;
+    fk_random random = {5};
+    fkp_ratio r;
+    for (int i = 0; i < N; i++) {
+        baseline[i] = 1e-7 * floor(100.45 + (double)fkp_random_below(&random, 1000) / 1000);
+        candidate[i] = 1e-7 * floor(100.55 + (double)fkp_random_below(&random, 1000) / 1000);
+    }
+    assert_true(fkp_ratio_of_blocks(baseline, candidate, N, BLOCK, &r));
+    assert_true(fabs(r.ratio - 100.45 / 100.55) < 0.002);
+    assert_true(r.low < r.ratio && r.ratio < r.high && r.high - r.low < 0.006);
+    assert_true(fkp_median(baseline, N) < 0.995 * fkp_median(candidate, N));
+}
+
+/* One block in which somebody else used the machine moves nothing. */
+static void test_a_disturbed_block(void **unused)
+{
+    (void)unused;
+    fk_random random = {6};
+    fkp_ratio r;
+    simulate(&random, 1, 0.001, 0.01);
+    for (int i = 0; i < BLOCK; i++) candidate[i] *= 3;
+    assert_true(fkp_ratio_of_blocks(baseline, candidate, N, BLOCK, &r));
+    assert_int_equal(fkp_ratio_verdict(&r), FKP_SAME);
 }
 
 static void test_equal_data_is_the_same(void **unused)
 {
     (void)unused;
     fk_random random = {4};
-    fkp_ratio r, again;
+    fkp_ratio r;
     simulate(&random, 1, 0.02, 0.02);
-    assert_true(fkp_ratio_of_medians(baseline, baseline, N, BLOCK, 1, &r));
+    assert_true(fkp_ratio_of_blocks(baseline, baseline, N, BLOCK, &r));
     assert_true(r.ratio == 1 && r.low == 1 && r.high == 1);
     assert_int_equal(fkp_ratio_verdict(&r), FKP_SAME);
-    assert_true(fkp_ratio_of_medians(baseline, candidate, N, BLOCK, 9, &r));
-    assert_true(fkp_ratio_of_medians(baseline, candidate, N, BLOCK, 9, &again));
-    assert_true(r.low == again.low && r.high == again.high);
+}
+
+static void test_two_processes(void **unused)
+{
+    (void)unused;
+    fkp_ratio a = {1.03, 1.025, 1.035}, b = {0.99, 0.985, 0.995}, both = fkp_ratio_join(&a, &b);
+    assert_true(both.low == 0.985 && both.high == 1.035);
+    assert_true(both.ratio > 1.009 && both.ratio < 1.011);
+    assert_int_equal(fkp_ratio_verdict(&both), FKP_UNDECIDED);
 }
 
 static void test_verdicts(void **unused)
@@ -108,7 +152,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_median),
         cmocka_unit_test(test_interval_covers_the_truth),
-        cmocka_unit_test(test_blocks_are_resampled_together),
+        cmocka_unit_test(test_midmean),
+        cmocka_unit_test(test_what_a_block_shares_counts),
+        cmocka_unit_test(test_ticks_average_out),
+        cmocka_unit_test(test_a_disturbed_block),
+        cmocka_unit_test(test_two_processes),
         cmocka_unit_test(test_equal_data_is_the_same),
         cmocka_unit_test(test_verdicts),
     };
