@@ -192,7 +192,7 @@ fk_status fkp_cases_captured(fkp_case_list *list, const char *folder, const bool
             return fk_fail(FK_ERROR_INVALID, "path too long: %s", folder);
         if (stat(path, &info) != 0) continue;
         found++;
-        if (wanted[i]) FK_TRY(read_op(list, op, path));
+        if (!wanted || wanted[i]) FK_TRY(read_op(list, op, path));
     }
     if (found) return FK_OK;
     return fk_fail(FK_ERROR_INVALID, "no captures in %s: 'fastkernels capture' makes them", folder);

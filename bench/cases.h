@@ -57,7 +57,7 @@ fk_status fkp_cases_given(fkp_case_list *list, const fk_op *op, const char *text
 struct fkp_judge;
 fk_status fkp_cases_fuzz(fkp_case_list *list, const fk_op *op, fk_dtype dtype, int count, uint64_t seed,
                          struct fkp_judge *judge);
-/* The cases of a capture folder (bench/capture.c) of the operators wanted[op->index]. */
+/* The cases of a capture folder (bench/capture.c) of the operators wanted[op->index] (NULL: all). */
 fk_status fkp_cases_captured(fkp_case_list *list, const char *folder, const bool *wanted);
 /* Keeps at most `most` cases of each operator: the smallest, the largest and the middle one by elements, then those with the
  * largest counts. Sorted by then. */

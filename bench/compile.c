@@ -130,22 +130,19 @@ static uint64_t hash_headers(const char *folder, uint64_t hash)
 
 fk_status fkp_candidate_includes(char include[1024], char ops[1024])
 {
-    /* build/fastkernels in the source tree, dist/bin/fastkernels in a bundle; then where this was built from. */
-    char folder[900], home[2][960];
+    /* build/fastkernels in the source tree; bin/fastkernels of an installed bundle, whose declarations are among the headers. */
+    static const char *const declarations[] = {"ops", "include/ops"};
+    char folder[900], probe[1100];
     FK_TRY(fkp_executable_folder(folder, sizeof folder));
-    snprintf(home[0], sizeof home[0], "%s/..", folder);
-    const char *given = getenv("FK_HOME");
-    snprintf(home[1], sizeof home[1], "%s", given ? given : home[0]);
-    for (int i = 1; i >= 0; i--) {
-        char probe[1100];
-        snprintf(include, 1024, "%s/include", home[i]);
-        snprintf(ops, 1024, "%s/ops", home[i]);
-        snprintf(probe, sizeof probe, "%s/fk/candidate.h", include);
-        bool header = access(probe, R_OK) == 0;
+    snprintf(include, 1024, "%s/../include", folder);
+    snprintf(probe, sizeof probe, "%s/fk/candidate.h", include);
+    bool header = access(probe, R_OK) == 0;
+    for (int i = 0; i < 2 && header; i++) {
+        snprintf(ops, 1024, "%s/../%s", folder, declarations[i]);
         snprintf(probe, sizeof probe, "%s/ops.def", ops);
-        if (header && access(probe, R_OK) == 0) return FK_OK;
+        if (access(probe, R_OK) == 0) return FK_OK;
     }
-    return fk_fail(FK_ERROR_MISSING, "the headers for candidates are not beside the program: no %s/include/fk/candidate.h", home[0]);
+    return fk_fail(FK_ERROR_MISSING, "the headers for candidates are not beside the program: no %s", probe);
 }
 
 #define MAX_ARGUMENTS 32

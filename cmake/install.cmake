@@ -12,7 +12,7 @@ foreach(program check_ops check_backend) # what tools/gpu/check runs
   endif()
 endforeach()
 install(DIRECTORY include/fk DESTINATION include)
-install(DIRECTORY ops/ DESTINATION include/ops FILES_MATCHING PATTERN "*.def")
+install(DIRECTORY ops/ DESTINATION include/ops FILES_MATCHING PATTERN "*.def" PATTERN "*_stub.c" PATTERN "*_stub.cu")
 install(DIRECTORY scenarios examples DESTINATION . OPTIONAL)
 install(DIRECTORY tests/goldens DESTINATION . OPTIONAL)
 install(PROGRAMS tools/gpu/check DESTINATION bin RENAME gpu-check OPTIONAL)

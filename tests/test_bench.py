@@ -289,6 +289,27 @@ class Captures(InFolder):
         self.refuse(["capture", "--device", "cpu", "--scenario", "tiny", "-o", "/dev/null/x"], 2, "/dev/null")
 
 
+class Stubs(InFolder):
+    def test_every_stub_is_right(self):
+        stubs = os.path.join(self.folder, "stubs")
+        result = run("create-stubs", "-o", stubs, "--json", "-q")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        outcome = json.loads(result.stdout)
+        self.assertGreaterEqual(len(outcome["written"]), 8)
+        self.assertTrue(all(s["op"] and s["why"] for s in outcome["skipped"]))
+        code, records, summary = self.bench("--candidates", stubs, "--threads", "1", min_time="5")
+        self.assertEqual((code, summary["failed"]), (0, 0), [r["detail"] for r in records if r["status"] != "PASSED"])
+
+    def test_files_are_never_overwritten(self):
+        path = self.candidate("rms_norm.c", "mine")
+        result = run("create-stubs", "rms_norm", "-o", self.folder, "--json", "-q")
+        self.assertEqual(json.loads(result.stdout)["skipped"][0]["why"], f"{self.folder}/rms_norm.c exists")
+        with open(path) as file:
+            self.assertEqual(file.read(), "mine")
+        self.refuse(["create-stubs", "rms_nrm"], 2, "did you mean 'rms_norm'")
+        self.refuse(["create-stubs", "rms_norm", "--lang", "rust"], 2, "'rust'")
+
+
 if __name__ == "__main__":
     PROGRAM = os.path.abspath(sys.argv.pop(1))
     EXAMPLES = os.path.join(os.path.abspath(sys.argv.pop(1)), "examples", "candidates")
