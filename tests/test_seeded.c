@@ -84,6 +84,7 @@ static void test_values(void **state)
             assert_memory_equal(values, (char *)first.data + i * 64 * size, 64 * size);
             if ((int64_t)fkp_fnv1a64(values, hash_count * size) != ((int64_t *)hash.data)[i])
                 fail_msg("%s of seed %llu '%s'", fk_dtype_name(dtypes[d]), (unsigned long long)c.seed, c.name);
+            assert_true(c.high_index + 64 > UINT32_MAX);
             fill(&c, dtypes[d], c.high_index, 64, values);
             assert_memory_equal(values, (char *)high.data + i * 64 * size, 64 * size);
         }

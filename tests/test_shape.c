@@ -2,6 +2,8 @@
 /* The shape language: binding, solving, evaluating, and reasons for refusal. */
 #include "unit.h"
 
+#include <fk/ops.h>
+
 #include "core/shape.h"
 
 static bool match(fkp_bindings *b, const char *spec, int ndim, const int64_t *shape, char why[160])
@@ -109,6 +111,27 @@ static void test_large_values(void **state)
     assert_string_equal(why, "5 does not fit X + least");
 }
 
+/* Scalars of a call stand in its shapes; those that are no integers do not. */
+static void test_scalars_of_a_call(void **state)
+{
+    (void)state;
+    const fk_op *op = fk_op_find("rotary_emb");
+    fk_rotary_emb_args args = {.head_size = 64, .is_neox = true};
+    fkp_bindings b;
+    char why[160];
+    int64_t value;
+    fkp_bindings_init(&b);
+    fkp_bindings_add_scalars(&b, op, &args);
+    assert_true(fkp_bindings_get(&b, "head_size", &value) && value == 64);
+    assert_false(fkp_bindings_get(&b, "is_neox", &value));
+    assert_true(match(&b, "[T, H*head_size]", 2, (int64_t[]){5, 576}, why));
+    assert_true(fkp_bindings_get(&b, "H", &value) && value == 9);
+    assert_false(match(&b, "[T, K*head_size]", 2, (int64_t[]){5, 100}, why));
+    assert_string_equal(why, "100 does not fit K*head_size");
+    assert_false(match(&b, "[head_size]", 1, (int64_t[]){63}, why));
+    assert_string_equal(why, "head_size is 64, not 63");
+}
+
 static void test_full_table(void **state)
 {
     (void)state;
@@ -127,7 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_binding_and_checking), cmocka_unit_test(test_solving),
                                        cmocka_unit_test(test_leading_dims), cmocka_unit_test(test_evaluation),
-                                       cmocka_unit_test(test_large_values),
+                                       cmocka_unit_test(test_large_values), cmocka_unit_test(test_scalars_of_a_call),
                                        cmocka_unit_test(test_full_table)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
