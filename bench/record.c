@@ -82,6 +82,7 @@ fk_status fkp_record_to_json(const fkp_record *r, const fkp_case *c, json_t *obj
     json_object_set_new(object, "candidate_ms", timed ? real(r->candidate_ms) : json_null());
     json_object_set_new(object, "baseline_ms", timed ? real(r->baseline_ms) : json_null());
     json_object_set_new(object, "roofline_fraction", r->roofline_fraction > 0 ? real(r->roofline_fraction) : json_null());
+    json_object_set_new(object, "copy_fraction", r->copy_fraction > 0 ? real(r->copy_fraction) : json_null());
     json_object_set_new(object, "empty_call_ms", real(r->empty_call_ms));
     json_object_set_new(object, "baseline", json_string(r->baseline));
     json_object_set_new(object, "max_abs_error", real(r->max_abs_error));

@@ -43,6 +43,7 @@ typedef struct fkp_record {
     fkp_ratio speedup;
     double candidate_ms, baseline_ms; /* one call; means of the middle half of all samples */
     double roofline_fraction;         /* floor time / candidate time; 0 when unknown */
+    double copy_fraction;             /* rate of the compulsory bytes / the measured rate of a copy; 0 when unknown */
     double empty_call_ms;             /* what timing a call of nothing shows; not subtracted */
     double max_abs_error, max_rel_error, matched_ratio;
     double baseline_max_abs_error; /* the baseline's own error against the golden */

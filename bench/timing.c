@@ -238,6 +238,8 @@ static fkp_case_status conclude(timing *m)
     double floor_s = bytes_s > 0 ? (cost.read_bytes + cost.write_bytes) / bytes_s : 0;
     if (flops_s > 0) floor_s = fmax(floor_s, cost.flops / flops_s);
     if (floor_s > 0 && r->candidate_ms > 0) r->roofline_fraction = 1e3 * floor_s / r->candidate_ms;
+    if (roofline->copy_bytes_s > 0 && r->candidate_ms > 0)
+        r->copy_fraction = (cost.read_bytes + cost.write_bytes) / roofline->copy_bytes_s / (1e-3 * r->candidate_ms);
     /* A processor's caches are bigger than one flush empties for sure, and its roofline is measured, not derived. */
     double slack = t->options->device.type == FK_CPU ? 1.5 : 1.05;
     if (r->roofline_fraction > slack)
@@ -272,10 +274,12 @@ static fkp_case_status measure(timing *m, fkp_ratio *out)
     }
 }
 
-/* An effect that is small and still beyond its interval may be the process's: where its code and heap lie. */
+/* An effect beyond its interval may still be the process's, where its code and heap lie, when it is small, and chance when
+ * it is not far beyond. */
 static bool doubtful(const fkp_ratio *r)
 {
-    return (r->low > 1 || r->high < 1) && fabs(log(r->ratio)) > 0.005 && fabs(log(r->ratio)) < 0.05;
+    double effect = fabs(log(r->ratio)), half_width = 0.5 * log(r->high / r->low);
+    return (r->low > 1 || r->high < 1) && effect > 0.005 && (effect < 0.05 || effect < 3 * half_width);
 }
 
 static fkp_case_status renew_processes(timing *m)

@@ -15,3 +15,9 @@ endif()
 set_target_properties(fastkernels_cuda PROPERTIES
   CUDA_RUNTIME_LIBRARY Shared CUDA_VISIBILITY_PRESET hidden)
 target_link_options(fastkernels_cuda PRIVATE -Wl,--no-undefined)
+
+# What tools/gpu/check compares `linear` with.
+add_executable(linear_algorithms tools/gpu/linear_algorithms.cu)
+target_link_libraries(linear_algorithms PRIVATE fastkernels fk_settings CUDA::cublasLt)
+target_compile_options(linear_algorithms PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 -Xcompiler=-Wall -Wno-deprecated-gpu-targets>)
+set_target_properties(linear_algorithms PROPERTIES CUDA_RUNTIME_LIBRARY Shared)

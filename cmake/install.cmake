@@ -6,7 +6,7 @@ install(TARGETS fastkernels LIBRARY DESTINATION lib)
 if(FK_HAVE_CUDA)
   install(TARGETS fastkernels_cuda LIBRARY DESTINATION lib)
 endif()
-foreach(program check_ops check_backend) # what tools/gpu/check runs
+foreach(program check_ops check_backend linear_algorithms) # what tools/gpu/check runs
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION bin)
   endif()
