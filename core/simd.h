@@ -21,7 +21,7 @@
 #define FKP_LANES 4
 #endif
 
-#if defined(__F16C__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -49,9 +49,15 @@ static inline void fkp_v_store_f32(float *p, fkp_vf v)
 
 static inline fkp_vf fkp_v_load_bf16(const uint16_t *p)
 {
+#if defined(__AVX512F__)
+    fkp_vu u = (fkp_vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)) << 16;
+#elif defined(__AVX2__) /* one instruction, where gcc makes four of the conversion below */
+    fkp_vu u = (fkp_vu)_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)) << 16;
+#else
     fkp_vh h;
     memcpy(&h, p, sizeof h);
     fkp_vu u = __builtin_convertvector(h, fkp_vu) << 16;
+#endif
     fkp_vf v;
     memcpy(&v, &u, sizeof v);
     return v;
@@ -181,6 +187,15 @@ static inline float fkp_v_max(fkp_vf v)
 #define FKP_V_ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define FKP_V_ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
+
+/* Sums of FKP_LANES vectors, lane i that of v[i]; v is used up. Adding the zipped halves of two vectors halves both and
+ * leaves them side by side: as many rounds as the lane number has bits. */
+static inline fkp_vf fkp_v_sums(fkp_vf v[FKP_LANES])
+{
+    for (int n = FKP_LANES / 2; n > 0; n /= 2)
+        for (int i = 0; i < n; i++) v[i] = FKP_V_ZIP_LOW(v[i], v[i + n]) + FKP_V_ZIP_HIGH(v[i], v[i + n]);
+    return v[0];
+}
 
 /* The even and the odd elements of a followed by b. */
 #if FKP_LANES == 16

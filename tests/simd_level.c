@@ -108,13 +108,16 @@ static bool shuffles_are_right(void)
     a = rows[0];
     b = rows[1];
     fkp_vf low = FKP_V_ZIP_LOW(a, b), high = FKP_V_ZIP_HIGH(a, b), even = FKP_V_EVEN(a, b), odd = FKP_V_ODD(a, b);
+    fkp_vf copies[FKP_LANES];
+    for (int r = 0; r < FKP_LANES; r++) copies[r] = rows[r];
+    fkp_vf sums = fkp_v_sums(copies);
     fkp_v_transpose(rows);
     bool right = fkp_v_sum(a) == (float)(FKP_LANES * (FKP_LANES - 1) / 2) && fkp_v_max(a) == (float)(FKP_LANES - 1) &&
                  fkp_v_max(-a) == 0;
     for (int i = 0; i < FKP_LANES; i++) {
         float pairs = (float)(i / 2 + (i % 2) * FKP_LANES);
         right = right && low[i] == pairs && high[i] == pairs + FKP_LANES / 2 && even[i] == (float)(2 * i) &&
-                odd[i] == (float)(2 * i + 1);
+                odd[i] == (float)(2 * i + 1) && sums[i] == (float)(FKP_LANES * FKP_LANES * i + FKP_LANES * (FKP_LANES - 1) / 2);
         for (int r = 0; r < FKP_LANES; r++) right = right && rows[r][i] == (float)(i * FKP_LANES + r);
     }
     return right;
