@@ -41,7 +41,8 @@ static void split_part(void *user, int64_t begin, int64_t end)
         attn_work w = attn_work_in(&job->attention, job->work + p * attn_work_floats(&job->attention));
         for (int64_t i = job->num_tasks * p / job->parts; i < job->num_tasks * (p + 1) / job->parts; i++) {
             const attn_task *task = &job->tasks[i];
-            attn_run(&job->attention, task, &w);
+            if (attn_few(&job->attention, task)) attn_few_run(&job->attention, task, &w);
+            else attn_run(&job->attention, task, &w);
             for (int r = 0; r < task->rows; r++) {
                 float *to = partial_row(job, i, r);
                 for (int64_t e = 0; e < padded; e += FKP_LANES) fkp_v_store_f32(to + e, fkp_v_load_f32(attn_sum(task, &w, r, e)));

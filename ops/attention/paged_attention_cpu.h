@@ -72,11 +72,16 @@ static inline attn_work attn_work_in(const paged_attention *a, float *memory)
     return w;
 }
 
+/* Queries of the task's rows, scaled; rows that fill up the last tile get zero queries and probabilities. */
 static inline void attn_load_queries(const paged_attention *a, const attn_task *task, attn_work *w)
 {
     int64_t features = a->q->shape[2], group = a->q->shape[1] / a->k->shape[2];
     float scale = (float)a->scale;
-    memset(w->q, 0, sizeof(float) * (size_t)attn_q_floats(a));
+    for (int64_t r = task->rows; r < attn_round_up(task->rows, FKP_GEMM_COLUMNS); r++) {
+        for (int64_t chunk = 0; chunk < attn_q_floats(a); chunk += ATTN_ROWS * FKP_GEMM_STRIDE)
+            memset(w->q + chunk + r * FKP_GEMM_STRIDE, 0, sizeof(float) * FKP_GEMM_STRIDE);
+        memset(w->p + r * FKP_GEMM_STRIDE, 0, sizeof(float) * ATTN_KEYS);
+    }
     for (int r = 0; r < task->rows; r++) {
         int64_t row = task->first_row + r;
         int64_t at = (task->first_token + row / group) * a->q->strides[0] + (task->kv_head * group + row % group) * a->q->strides[1];
@@ -162,20 +167,11 @@ static inline float attn_softmax_row(const paged_attention *a, attn_work *w, int
     return factor;
 }
 
-static inline void attn_block(const paged_attention *a, const attn_task *task, attn_work *w, int64_t first, int count)
+/* Scores of all rows with keys [first, first + count) become probabilities; earlier sums are brought to the new maximum. */
+static inline void attn_softmax_rows(const paged_attention *a, const attn_task *task, attn_work *w, int64_t first, int count)
 {
     int rows = (int)attn_round_up(task->rows, FKP_GEMM_COLUMNS);
-    int64_t features = a->q->shape[2], padded = attn_padded(a), group = a->q->shape[1] / a->k->shape[2];
-    if (a->k->dtype == FK_F32) attn_load_keys(a, FK_F32, task, first, count, w->keys);
-    else if (a->k->dtype == FK_BF16) attn_load_keys(a, FK_BF16, task, first, count, w->keys);
-    else attn_load_keys(a, FK_F16, task, first, count, w->keys);
-    for (int j = 0; j < count; j += FKP_GEMM_PANEL)
-        for (int r = 0; r < rows; r += FKP_GEMM_COLUMNS)
-            for (int64_t e = 0; e < features; e += FKP_GEMM_DEPTH)
-                fkp_gemm_tile(2, FKP_GEMM_COLUMNS, features - e < FKP_GEMM_DEPTH ? features - e : FKP_GEMM_DEPTH,
-                              w->keys + j * features + e * FKP_GEMM_PANEL,
-                              w->q + (e / FKP_GEMM_DEPTH * ATTN_ROWS + r) * FKP_GEMM_STRIDE,
-                              w->scores + (j / FKP_GEMM_PANEL * rows + r) * FKP_GEMM_PANEL, e == 0);
+    int64_t padded = attn_padded(a), group = a->q->shape[1] / a->k->shape[2];
     for (int r = 0; r < task->rows; r++) {
         int64_t begin, end, position = task->length - task->queries + (task->first_row + r) / group;
         paged_visible(position, task->length, task->causal, a->window_size, &begin, &end);
@@ -188,6 +184,23 @@ static inline void attn_block(const paged_attention *a, const attn_task *task, a
                 fkp_v_store_f32(sum, fkp_v_load_f32(sum) * factor);
             }
     }
+}
+
+static inline void attn_block(const paged_attention *a, const attn_task *task, attn_work *w, int64_t first, int count)
+{
+    int rows = (int)attn_round_up(task->rows, FKP_GEMM_COLUMNS);
+    int64_t features = a->q->shape[2], padded = attn_padded(a);
+    if (a->k->dtype == FK_F32) attn_load_keys(a, FK_F32, task, first, count, w->keys);
+    else if (a->k->dtype == FK_BF16) attn_load_keys(a, FK_BF16, task, first, count, w->keys);
+    else attn_load_keys(a, FK_F16, task, first, count, w->keys);
+    for (int j = 0; j < count; j += FKP_GEMM_PANEL)
+        for (int r = 0; r < rows; r += FKP_GEMM_COLUMNS)
+            for (int64_t e = 0; e < features; e += FKP_GEMM_DEPTH)
+                fkp_gemm_tile(2, FKP_GEMM_COLUMNS, features - e < FKP_GEMM_DEPTH ? features - e : FKP_GEMM_DEPTH,
+                              w->keys + j * features + e * FKP_GEMM_PANEL,
+                              w->q + (e / FKP_GEMM_DEPTH * ATTN_ROWS + r) * FKP_GEMM_STRIDE,
+                              w->scores + (j / FKP_GEMM_PANEL * rows + r) * FKP_GEMM_PANEL, e == 0);
+    attn_softmax_rows(a, task, w, first, count);
     if (a->v->dtype == FK_F32) attn_load_values(a, FK_F32, task, first, count, w->values);
     else if (a->v->dtype == FK_BF16) attn_load_values(a, FK_BF16, task, first, count, w->values);
     else attn_load_values(a, FK_F16, task, first, count, w->values);
@@ -197,16 +210,21 @@ static inline void attn_block(const paged_attention *a, const attn_task *task, a
                           w->sums + (e / FKP_GEMM_PANEL * rows + r) * FKP_GEMM_PANEL, false);
 }
 
-/* Fills w->sums, largest and total for the task's rows and keys. */
-static inline void attn_run(const paged_attention *a, const attn_task *task, attn_work *w)
+/* Queries in place, nothing summed yet. */
+static inline void attn_start(const paged_attention *a, const attn_task *task, attn_work *w)
 {
     attn_load_queries(a, task, w);
-    memset(w->p, 0, sizeof(float) * ATTN_ROWS * FKP_GEMM_STRIDE); /* rows of padding stay zero */
-    memset(w->sums, 0, sizeof(float) * (size_t)(ATTN_ROWS * attn_padded(a)));
+    memset(w->sums, 0, sizeof(float) * (size_t)(attn_round_up(task->rows, FKP_GEMM_COLUMNS) * attn_padded(a)));
     for (int r = 0; r < ATTN_ROWS; r++) {
         w->largest[r] = -INFINITY;
         w->total[r] = 0;
     }
+}
+
+/* Fills w->sums, largest and total for the task's rows and keys. */
+static inline void attn_run(const paged_attention *a, const attn_task *task, attn_work *w)
+{
+    attn_start(a, task, w);
     for (int64_t first = task->key_begin; first < task->key_end; first += ATTN_KEYS)
         attn_block(a, task, w, first, task->key_end - first < ATTN_KEYS ? (int)(task->key_end - first) : ATTN_KEYS);
 }
@@ -216,6 +234,89 @@ static inline float *attn_sum(const attn_task *task, const attn_work *w, int r, 
 {
     int64_t rows = attn_round_up(task->rows, FKP_GEMM_COLUMNS);
     return w->sums + (e / FKP_GEMM_PANEL * rows + r) * FKP_GEMM_PANEL + e % FKP_GEMM_PANEL;
+}
+
+/* A few rows, as decode has them, do not repay the copies: attn_few_run reads keys and values in place. It takes heads whose
+ * features fill whole vectors and blocks of pages that attn_run would take; its result stands where attn_run's does. */
+#define ATTN_FEW_ROWS 8
+
+static inline bool attn_few(const paged_attention *a, const attn_task *task)
+{
+    return task->rows <= ATTN_FEW_ROWS && a->q->shape[2] % FKP_LANES == 0;
+}
+
+/* Scores of FKP_LANES keys (positions `at`, of which `count` are there) with each row, into w->scores as attn_block has them. */
+static inline __attribute__((always_inline)) void attn_few_scores(const paged_attention *a, fk_dtype dtype, const attn_task *task,
+                                                                  attn_work *w, const int64_t at[FKP_LANES], int j)
+{
+    int rows = (int)attn_round_up(task->rows, FKP_GEMM_COLUMNS);
+    for (int r = 0; r < task->rows; r++) {
+        fkp_vf acc[FKP_LANES];
+        for (int i = 0; i < FKP_LANES; i++) acc[i] = fkp_v_set(0);
+        for (int64_t e = 0; e < a->q->shape[2]; e += FKP_LANES) {
+            fkp_vf q = fkp_v_load_f32(w->q + (e / FKP_GEMM_DEPTH * ATTN_ROWS + r) * FKP_GEMM_STRIDE + e % FKP_GEMM_DEPTH);
+#pragma GCC unroll 16
+            for (int i = 0; i < FKP_LANES; i++) acc[i] += q * fkp_v_load(a->k->data, dtype, at[i] + e);
+        }
+        fkp_v_store_f32(w->scores + (j / FKP_GEMM_PANEL * rows + r) * FKP_GEMM_PANEL + j % FKP_GEMM_PANEL, fkp_v_sums(acc));
+    }
+}
+
+/* sums[row] += sum over keys of p[row][key] * value, for `few` rows from `row` on and one vector of features. */
+static inline __attribute__((always_inline)) void attn_few_values(const paged_attention *a, fk_dtype dtype, const int few,
+                                                                  const attn_task *task, attn_work *w, const int64_t *at, int count,
+                                                                  int row, int64_t e)
+{
+    int64_t rows = attn_round_up(task->rows, FKP_GEMM_COLUMNS);
+    float *sums = w->sums + (e / FKP_GEMM_PANEL * rows + row) * FKP_GEMM_PANEL + e % FKP_GEMM_PANEL;
+    fkp_vf even[4], odd[4]; /* two chains a row hide the latency of the additions */
+    for (int r = 0; r < few; r++) {
+        even[r] = fkp_v_load_f32(sums + r * FKP_GEMM_PANEL);
+        odd[r] = fkp_v_set(0);
+    }
+    int j = 0;
+    for (; j + 2 <= count; j += 2) {
+        fkp_vf first = fkp_v_load(a->v->data, dtype, at[j] + e), second = fkp_v_load(a->v->data, dtype, at[j + 1] + e);
+        for (int r = 0; r < few; r++) {
+            even[r] += first * w->p[(row + r) * FKP_GEMM_STRIDE + j];
+            odd[r] += second * w->p[(row + r) * FKP_GEMM_STRIDE + j + 1];
+        }
+    }
+    for (int r = 0; r < few; r++) {
+        if (j < count) even[r] += fkp_v_load(a->v->data, dtype, at[j] + e) * w->p[(row + r) * FKP_GEMM_STRIDE + j];
+        fkp_v_store_f32(sums + r * FKP_GEMM_PANEL, even[r] + odd[r]);
+    }
+}
+
+static inline __attribute__((always_inline)) void attn_few_block(const paged_attention *a, fk_dtype dtype, const attn_task *task,
+                                                                 attn_work *w, int64_t first, int count)
+{
+    int64_t at[ATTN_KEYS];
+    for (int j = 0; j < (int)attn_round_up(count, FKP_LANES); j++) /* past the end: the last key again, masked later */
+        at[j] = attn_cache_offset(a, a->k, task, first + (j < count ? j : count - 1));
+    for (int j = 0; j < count; j += FKP_LANES) attn_few_scores(a, dtype, task, w, at + j, j);
+    attn_softmax_rows(a, task, w, first, count);
+    for (int j = 0; j < count; j++) at[j] = attn_cache_offset(a, a->v, task, first + j);
+    for (int64_t e = 0; e < a->v->shape[3]; e += FKP_LANES)
+        for (int r = 0; r < task->rows; r += 4) {
+            int few = task->rows - r < 4 ? task->rows - r : 4;
+            if (few == 4) attn_few_values(a, dtype, 4, task, w, at, count, r, e);
+            else if (few == 3) attn_few_values(a, dtype, 3, task, w, at, count, r, e);
+            else if (few == 2) attn_few_values(a, dtype, 2, task, w, at, count, r, e);
+            else attn_few_values(a, dtype, 1, task, w, at, count, r, e);
+        }
+}
+
+/* Fills w->sums, largest and total as attn_run does. */
+static inline void attn_few_run(const paged_attention *a, const attn_task *task, attn_work *w)
+{
+    attn_start(a, task, w);
+    for (int64_t first = task->key_begin; first < task->key_end; first += ATTN_KEYS) {
+        int count = task->key_end - first < ATTN_KEYS ? (int)(task->key_end - first) : ATTN_KEYS;
+        if (a->k->dtype == FK_F32) attn_few_block(a, FK_F32, task, w, first, count);
+        else if (a->k->dtype == FK_BF16) attn_few_block(a, FK_BF16, task, w, first, count);
+        else attn_few_block(a, FK_F16, task, w, first, count);
+    }
 }
 
 static inline bool attn_supports(const fk_tensor *q, const fk_tensor *k, const fk_tensor *v, const fk_tensor *out)
