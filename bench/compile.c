@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "bench/process.h"
@@ -146,6 +147,7 @@ fk_status fkp_candidate_includes(char include[1024], char ops[1024])
 }
 
 #define MAX_ARGUMENTS 32
+#define LEAST_SPACE_BYTES ((uint64_t)64 << 10)
 
 /* The compiler and its flags, without input and output. */
 static int command_line(fkp_candidate_kind kind, const char *include, const char *ops, char *argv[MAX_ARGUMENTS],
@@ -206,6 +208,10 @@ static fk_status run_compiler(char *argv[], const char *log, double timeout_s, f
     fkp_process_kill(&process);
     out->good = !out->timed_out && process.exit_code == 0;
     read_beginning(log, out->messages, sizeof out->messages);
+    struct statvfs disk; /* a full one also takes the compiler's words */
+    bool full = statvfs(log, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < LEAST_SPACE_BYTES;
+    if (!out->good && (full || strstr(out->messages, strerror(ENOSPC)))) /* no fault of the source */
+        return fk_fail(FK_ERROR_IO, "%s: %s", out->library, strerror(ENOSPC));
     /* posix_spawn may report a missing program only through the child's exit code. */
     if (process.exit_code == 127 && !out->messages[0])
         return fk_fail(FK_ERROR_MISSING, "no compiler %s: it is needed to build this candidate", argv[0]);
@@ -216,7 +222,14 @@ static fk_status run_compiler(char *argv[], const char *log, double timeout_s, f
     return FK_OK;
 }
 
-fk_status fkp_candidate_compile(const fkp_candidate_file *file, const char *cache_dir, double timeout_s, fkp_compiled *out)
+/* The command line stays in `plan`, for whoever goes on to compile. */
+typedef struct plan {
+    char include_flags[2][1100];
+    char *argv[MAX_ARGUMENTS];
+    int num_flags;
+} plan;
+
+static fk_status identify(const fkp_candidate_file *file, const char *cache_dir, plan *p, fkp_compiled *out)
 {
     *out = (fkp_compiled){0};
     bool readable = true;
@@ -230,23 +243,36 @@ fk_status fkp_candidate_compile(const fkp_candidate_file *file, const char *cach
         out->good = true;
         return FK_OK;
     }
-    char include[1024], ops[1024], include_flags[2][1100], folder[1024], made[1140], log[1160];
-    char *argv[MAX_ARGUMENTS];
+    char include[1024], ops[1024], folder[1024];
     FK_TRY(fkp_candidate_includes(include, ops));
-    int n = command_line(file->kind, include, ops, argv, include_flags);
+    p->num_flags = command_line(file->kind, include, ops, p->argv, p->include_flags);
     out->hash = hash_headers(include, out->hash);
     out->hash = hash_headers(ops, out->hash);
-    for (int i = 0; i < n - 2; i++) out->hash = fkp_mix64(out->hash ^ fkp_fnv1a64(argv[i], strlen(argv[i]) + 1));
+    for (int i = 0; i < p->num_flags - 2; i++) out->hash = fkp_mix64(out->hash ^ fkp_fnv1a64(p->argv[i], strlen(p->argv[i]) + 1));
     snprintf(folder, sizeof folder, "%s/candidates", cache_dir);
     FK_TRY(make_folders(folder));
     char *whole = realpath(folder, NULL);
     if (!whole) return fk_fail(FK_ERROR_IO, "%s: %s", folder, strerror(errno));
     snprintf(out->library, sizeof out->library, "%s/%s-%016" PRIx64 ".so", whole, file->op->name, out->hash);
     free(whole);
-    if (access(out->library, R_OK) == 0) {
-        out->good = true;
-        return FK_OK;
-    }
+    out->good = access(out->library, R_OK) == 0;
+    return FK_OK;
+}
+
+fk_status fkp_candidate_identify(const fkp_candidate_file *file, const char *cache_dir, fkp_compiled *out)
+{
+    plan p;
+    return identify(file, cache_dir, &p, out);
+}
+
+fk_status fkp_candidate_compile(const fkp_candidate_file *file, const char *cache_dir, double timeout_s, fkp_compiled *out)
+{
+    plan p;
+    char made[1140], log[1160];
+    FK_TRY(identify(file, cache_dir, &p, out));
+    if (out->good) return FK_OK;
+    char **argv = p.argv;
+    int n = p.num_flags;
     snprintf(made, sizeof made, "%s.%ld", out->library, (long)getpid());
     snprintf(log, sizeof log, "%s.log", made);
     argv[n++] = "-o";

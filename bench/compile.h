@@ -34,6 +34,8 @@ typedef struct fkp_compiled {
 /* Compiles into `cache_dir`/candidates, or finds it there. FK_ERROR_MISSING: no compiler, or no headers of ours; a source
  * that does not compile is FK_OK with good = false. */
 fk_status fkp_candidate_compile(const fkp_candidate_file *file, const char *cache_dir, double timeout_s, fkp_compiled *out);
+/* The same without a compiler: `good` says whether the library is there already. */
+fk_status fkp_candidate_identify(const fkp_candidate_file *file, const char *cache_dir, fkp_compiled *out);
 
 /* Folders with our headers and operator declarations, for whoever compiles a candidate. */
 fk_status fkp_candidate_includes(char include[1024], char ops[1024]);

@@ -68,7 +68,7 @@ static fk_status choose_path(fkp_results *results, const char *path, const char 
     return FK_OK;
 }
 
-/* Lines of an earlier run; the last one may be cut off. */
+/* Cases of an earlier run that came to an end; the last line may be cut off. */
 static void read_finished(fkp_results *results)
 {
     FILE *file = fopen(results->path, "r");
@@ -77,11 +77,34 @@ static void read_finished(fkp_results *results)
     while (file && getline(&line, &capacity, file) > 0) {
         json_t *object = json_loads(line, 0, NULL);
         const char *key = json_string_value(json_object_get(object, "key"));
-        if (key) json_object_set(results->finished, key, object);
+        const char *status = json_string_value(json_object_get(object, "status"));
+        if (key && status && strcmp(status, "NOT_RUN") != 0) json_object_set(results->finished, key, object);
         json_decref(object);
     }
     free(line);
     if (file) fclose(file);
+}
+
+/* The file anew with what is finished: summaries and cases that did not run go. */
+static fk_status rewrite(fkp_results *results)
+{
+    char partial[sizeof results->path + 8];
+    const char *key;
+    json_t *line;
+    if (json_object_size(results->finished) == 0) {
+        results->file = fopen(results->path, "w");
+        return results->file ? FK_OK : fk_fail(FK_ERROR_IO, "cannot write %s: %s", results->path, strerror(errno));
+    }
+    snprintf(partial, sizeof partial, "%s.new", results->path);
+    results->file = fopen(partial, "w");
+    if (!results->file) return fk_fail(FK_ERROR_IO, "cannot write %s: %s", partial, strerror(errno));
+    fk_status status = FK_OK;
+    json_object_foreach(results->finished, key, line)
+        if (status == FK_OK) status = fkp_results_write(results, line);
+    if (status == FK_OK && rename(partial, results->path) != 0)
+        status = fk_fail(FK_ERROR_IO, "cannot write %s: %s", results->path, strerror(errno));
+    if (status != FK_OK) remove(partial);
+    return status;
 }
 
 fk_status fkp_results_open(fkp_results *results, const char *path, const char *device_name, bool resume)
@@ -89,12 +112,7 @@ fk_status fkp_results_open(fkp_results *results, const char *path, const char *d
     *results = (fkp_results){.finished = json_object()};
     fk_status status = choose_path(results, path, device_name, resume);
     if (status == FK_OK && resume) read_finished(results);
-    if (status == FK_OK) {
-        results->file = fopen(results->path, resume ? "a" : "w");
-        if (!results->file) status = fk_fail(FK_ERROR_IO, "cannot write %s: %s", results->path, strerror(errno));
-        else if (resume) fseek(results->file, 0, SEEK_END);
-    }
-    if (status == FK_OK && resume && ftell(results->file) > 0) fputc('\n', results->file); /* ends a line that was cut off */
+    if (status == FK_OK) status = rewrite(results);
     if (status != FK_OK) fkp_results_close(results);
     return status;
 }

@@ -13,7 +13,7 @@ typedef struct fkp_results {
     json_t *finished; /* key -> line, from an earlier run */
 } fkp_results;
 
-/* results/<device>/<date>-bench.json for `path` NULL; folders are made. With `resume`, lines that are there are kept and
+/* results/<device>/<date>-bench.json for `path` NULL; folders are made. With `resume`, finished cases that are there are kept and
  * found by key (NULL path: the newest file of that folder). FK_ERROR_IO names what cannot be written. */
 fk_status fkp_results_open(fkp_results *results, const char *path, const char *device_name, bool resume);
 void fkp_results_close(fkp_results *results);

@@ -155,7 +155,7 @@ static void print_record(bench *b, const fkp_case *c, const fkp_record *r)
 {
     char shapes[200];
     fkp_cli *cli = b->cli;
-    if (!fkp_prints(cli)) return;
+    if (!fkp_prints(cli) || (r->status == FKP_NOT_RUN && fkp_interrupted())) return; /* the summary counts them */
     fkp_print(cli, "%-28s %-5s %-34s ", c->op->name, fk_dtype_name(fkp_case_dtype(c)), fkp_case_shapes(c, shapes, sizeof shapes));
     fkp_print(cli, "%s%-9s%s", fkp_style_on(cli, status_style(r)), r->verdict ? fkp_verdict_name(r->verdict) : fkp_case_status_name(r->status),
               fkp_style_off(cli, status_style(r)));
@@ -221,7 +221,8 @@ static fk_status bench_op(bench *b, int first, int last)
     fkp_compiled compiled = {.good = true};
     if (file) {
         fkp_progress_update(&b->progress, b->done, file->path);
-        FK_TRY(fkp_candidate_compile(file, b->cli->common.cache, COMPILE_TIMEOUT_S, &compiled));
+        if (fkp_interrupted()) FK_TRY(fkp_candidate_identify(file, b->cli->common.cache, &compiled));
+        else FK_TRY(fkp_candidate_compile(file, b->cli->common.cache, COMPILE_TIMEOUT_S, &compiled));
     }
     if (b->o->pin) compiled.hash = fkp_mix64(compiled.hash ^ fkp_fnv1a64(b->o->pin, strlen(b->o->pin)));
     FK_TRY(fkp_judge_begin(b->judge, op, file ? compiled.library : NULL, b->o->pin));
@@ -238,11 +239,10 @@ static fk_status bench_op(bench *b, int first, int last)
             continue;
         }
         fkp_progress_update(&b->progress, b->done, c->text);
-        if (compiled.good) fkp_judge_case(b->judge, c, &record);
-        else {
-            record = (fkp_record){.matched_ratio = 1};
-            record_compile_error(&compiled, file, &record);
-        }
+        record = (fkp_record){.matched_ratio = 1};
+        if (fkp_interrupted()) fkp_record_end(&record, FKP_NOT_RUN, "interrupted");
+        else if (compiled.good) fkp_judge_case(b->judge, c, &record);
+        else record_compile_error(&compiled, file, &record);
         FK_TRY(finish_case(b, c, &record, key, compiled.hash));
     }
     return FK_OK;
@@ -334,8 +334,7 @@ static int run(fkp_cli *cli, const void *values)
         fkp_progress_begin(cli, &b.progress, "bench", b.cases.count);
         for (int first = 0, last; first < b.cases.count && status == FK_OK; first = last) {
             for (last = first; last < b.cases.count && b.cases.items[last].op == b.cases.items[first].op;) last++;
-            status = bench_op(&b, first, last);
-            if (status == FK_OK) status = fkp_interrupt_check();
+            status = bench_op(&b, first, last); /* after Ctrl-C, the rest is recorded as not run */
         }
         fkp_progress_end(&b.progress);
         summarize(&b);
@@ -346,6 +345,7 @@ static int run(fkp_cli *cli, const void *values)
     fkp_case_list_deinit(&b.cases);
     fkp_candidates_deinit(&b.candidates);
     free(b.wanted);
+    if (status == FK_OK) status = fkp_interrupt_check();
     if (status != FK_OK) return fkp_exit(cli, status);
     return b.failed ? FKP_EXIT_JUDGED : FKP_EXIT_OK;
 }

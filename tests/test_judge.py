@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench where something is wrong around the kernel: libraries that do not fit, candidates that talk to the judge, disks that
+are full, interruptions. Each time every planned case has one record, with all its fields. tests/test_judge.py PROGRAM BUILD_DIR"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = BUILD = None
+
+# What the contract promises of each line.
+FIELDS = """op level case dtype shapes status verdict speedup ci_low ci_high candidate_ms baseline_ms roofline_fraction max_abs_error
+max_rel_error matched_ratio mismatches detail seed sandbox schema commit device environment command""".split()
+STATUSES = """PASSED INCORRECT_NUMERICAL INCORRECT_SHAPE INCORRECT_DTYPE RUNTIME_ERROR REWARD_HACK SKIPPED COMPILE_ERROR TIMEOUT
+CRASHED NOT_RUN IMPLAUSIBLE""".split()
+
+RIGHT = """
+    int64_t rows, d;
+    fk_rows_cols(a->result, &rows, &d);
+    const float *x = FK_PTR(const float, a->input);
+    float *y = FK_PTR(float, a->result);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < d; i++) y[r * d + i] = x[r * 2 * d + i] / (1 + expf(-x[r * 2 * d + i])) * x[r * 2 * d + d + i];
+"""
+
+
+def run(*args, cwd=None, env=None):
+    return subprocess.run([PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, cwd=cwd,
+                          env=dict(os.environ, **(env or {})))
+
+
+def has_gpu():
+    return run("list", "--device", "cuda").returncode == 0
+
+
+def lines_of(path):
+    with open(path) as file:
+        return [json.loads(line) for line in file if line.strip()]
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.results = os.path.join(self.folder, "results.json")
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def candidate(self, body, before="", name="silu_and_mul.c"):
+        with open(self.path(name), "w") as file:
+            file.write(f"#include <fk/candidate.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n{before}\n"
+                       f"FK_CANDIDATE(silu_and_mul)\n{{{body}\n    return 0;\n}}\n")
+        return self.path(name)
+
+    def bench(self, *args, env=None):
+        """Exit code and records, which are looked at: one a planned case, complete, the same on stdout and on disk."""
+        result = run("bench", "--device", "cpu", "--min-time-ms", "5", "--json", "-q", "-o", self.results, *args, env=env)
+        stream = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertTrue(stream, result.stderr)
+        records, summary = stream[:-1], stream[-1]["summary"]
+        self.check_records(records, summary)
+        self.assertEqual([r["key"] for r in records], [r["key"] for r in lines_of(self.results) if "op" in r])
+        return result.returncode, records
+
+    def check_records(self, records, summary):
+        self.assertEqual(len(records), summary["planned"])
+        self.assertEqual(len({(r["op"], r["case"]) for r in records}), len(records))
+        self.assertEqual(summary["planned"], sum(summary[k] for k in ("passed", "failed", "skipped", "not_run")))
+        for record in records:
+            self.assertEqual([f for f in FIELDS if f not in record], [])
+            self.assertIn(record["status"], STATUSES)
+            if record["verdict"] is None:
+                continue
+            self.assertEqual(record["status"], "PASSED")
+            self.assertLessEqual(record["ci_low"], record["speedup"])
+            self.assertLessEqual(record["speedup"], record["ci_high"])
+
+
+class Libraries(InFolder):
+    """Shared libraries that are no candidates for the operator they are named after."""
+
+    def judge(self, library):
+        shutil.copy(os.path.join(BUILD, f"candidate_{library}.so"), self.path("silu_and_mul.so"))
+        code, records = self.bench("--candidates", self.path("silu_and_mul.so"))
+        return code, {r["status"] for r in records}, records[0]["detail"]
+
+    def refuse(self, library, *words):
+        code, statuses, detail = self.judge(library)
+        self.assertEqual((code, statuses), (1, {"RUNTIME_ERROR"}), detail)
+        for word in words:
+            self.assertIn(word, detail)
+
+    def test_good(self):
+        code, statuses, detail = self.judge("good")
+        self.assertEqual((code, statuses), (0, {"PASSED"}), detail)
+
+    def test_wrong_abi(self):
+        self.refuse("wrong_abi", "silu_and_mul.so", "ABI 999", "has 1")
+
+    def test_wrong_signature(self):
+        self.refuse("wrong_signature", "another signature of silu_and_mul", "input", "values")
+
+    def test_wrong_symbol(self):
+        self.refuse("no_symbol", "no symbol __tvm_ffi_silu_and_mul", "it has __tvm_ffi_rms_norm")
+
+    def test_undefined_symbol(self):
+        self.refuse("undefined_symbol", "no_such_function_anywhere")
+
+    def test_calls_itself(self):
+        code, statuses, detail = self.judge("calls_itself")
+        self.assertEqual((code, statuses), (1, {"RUNTIME_ERROR"}), detail)
+        self.assertIn("lower operators only", detail)
+
+    def test_no_library_at_all(self):
+        with open(self.path("silu_and_mul.so"), "w") as file:
+            file.write("not ELF")
+        code, records = self.bench("--candidates", self.path("silu_and_mul.so"))
+        self.assertEqual((code, {r["status"] for r in records}), (1, {"RUNTIME_ERROR"}))
+        self.assertIn("cannot load", records[0]["detail"])
+
+
+class TalkingCandidates(InFolder):
+    """What comes out of a candidate's process is evidence, never a verdict."""
+
+    def test_fake_results_on_stdout(self):
+        fake = r'{\"op\": \"silu_and_mul\", \"status\": \"PASSED\", \"speedup\": 99, \"summary\": {\"passed\": 99}}'
+        path = self.candidate("    (void)a;\n    say();", before=f'static void say(void)\n{{\n    puts("{fake}");\n    fprintf(stderr, "{fake}\\n");\n'
+                              "    fflush(stdout);\n}\n__attribute__((constructor)) static void begin(void) { say(); }\n"
+                              "__attribute__((destructor)) static void end(void) { say(); }")
+        code, records = self.bench("--candidates", path)
+        self.assertEqual(code, 1)
+        self.assertEqual({r["status"] for r in records if "[0," not in r["shapes"]}, {"INCORRECT_NUMERICAL"})
+
+    def test_writes_into_the_connection(self):
+        path = self.candidate(f'    if (fk_tensor_numel(a->result) && write(3, "{"PASSED " * 32}", 224) < 0) return 1;' + RIGHT)
+        code, records = self.bench("--candidates", path)
+        self.assertEqual(code, 1)
+        self.assertEqual({r["status"] for r in records if "[0," not in r["shapes"]}, {"REWARD_HACK"})
+
+    def test_closes_the_connection(self):
+        path = self.candidate("    for (int fd = 3; fd < 64; fd++) close(fd);" + RIGHT)
+        code, records = self.bench("--candidates", path)
+        self.assertEqual((code, {r["status"] for r in records}), (1, {"CRASHED"}))
+
+    def test_constructor_ends_the_process(self):
+        path = self.candidate("    (void)a;", before="__attribute__((constructor)) static void begin(void) { _exit(0); }")
+        code, records = self.bench("--candidates", path)
+        self.assertEqual((code, {r["status"] for r in records}), (1, {"CRASHED"}))
+
+    def test_constructor_hangs(self):
+        path = self.candidate("    (void)a;", before="__attribute__((constructor)) static void begin(void) { for (;;) pause(); }")
+        code, records = self.bench("--candidates", path, "--ops", "silu_and_mul", "--case", "T=2 D=8",
+                                   env={"FK_BENCH_TIMEOUT_SEC": "1"})
+        self.assertEqual((code, {r["status"] for r in records}), (1, {"TIMEOUT"}))
+
+    def test_leaves_no_process(self):
+        """A candidate's children go with it."""
+        path = self.candidate(f'    static int done;\n    if (!done++ && fork() == 0) {{\n        char *argv[] = {{"sleep", "{os.getpid()}9", NULL}};\n'
+                              f'        execvp("sleep", argv);\n    }}' + RIGHT)
+        self.bench("--candidates", path)
+        processes = subprocess.run(["ps", "-eo", "args"], stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        self.assertNotIn(f"sleep {os.getpid()}9", processes)
+
+
+class Cases(InFolder):
+    def test_given_cases(self):
+        code, records = self.bench("--self-test", "--ops", "rms_norm", "--case", "T=2x3 D=40 epsilon=1e-5 dtype=bf16; T=4 D=8 epsilon=0.5",
+                                   "--case", "T=1 D=7 epsilon=1e-5 weight=absent")
+        self.assertEqual(code, 0)
+        self.assertEqual({(r["dtype"], r["shapes"], r["source"]) for r in records},
+                         {("bf16", "[2, 3, 40] [40]", "given"), ("f32", "[4, 8] [8]", "given"), ("f32", "[1, 7]", "given")})
+
+    def test_cases_that_do_not_fit(self):
+        for case, *words in (("T=2 D=8 Q=3 epsilon=1e-5", "rms_norm", "Q"), ("T=2 D=8", "epsilon is missing"),
+                             ("T=2 D=-8 epsilon=1", "D=-8"), ("T=2 D=8 epsilon=1 dtype=f8", "dtype=f8"), ("T=2 D", "'D'")):
+            result = run("bench", "--device", "cpu", "--self-test", "--ops", "rms_norm", "--case", case, cwd=self.folder)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            for word in words:
+                self.assertIn(word, result.stderr)
+        result = run("bench", "--device", "cpu", "--self-test", "--case", "T=2 D=8", cwd=self.folder)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--ops", result.stderr)
+
+
+class Surroundings(InFolder):
+    def test_no_gpu(self):
+        if has_gpu():
+            self.skipTest("a GPU is here")
+        for what in (["--self-test"], ["--candidates", self.folder]):
+            result = run("bench", "--device", "cuda", *what, cwd=self.folder)
+            self.assertEqual(result.returncode, 3, result.stderr)
+            self.assertIn("CUDA", result.stderr)
+
+    def test_build_only(self):
+        path = self.candidate(RIGHT)
+        cache = self.path("cache")
+        result = run("bench", "--device", "cpu", "--build-only", "--candidates", path, "--cache", cache, "--json", "-q")
+        line = json.loads(result.stdout)
+        self.assertEqual((result.returncode, line["op"], line["status"]), (0, "silu_and_mul", "BUILT"))
+        self.assertTrue(os.path.exists(line["detail"]))
+        self.assertEqual(os.listdir(os.path.join(cache, "candidates")), [os.path.basename(line["detail"])], "nothing is left beside it")
+        self.candidate("    oops")
+        result = run("bench", "--device", "cpu", "--build-only", "--candidates", path, "--cache", cache, "--json", "-q")
+        line = json.loads(result.stdout)
+        self.assertEqual((result.returncode, line["status"]), (1, "COMPILE_ERROR"))
+        self.assertIn("oops", line["detail"])
+
+    def mount(self, options):
+        """A file system of its own, or a loud skip."""
+        where = self.path("mounted")
+        os.mkdir(where)
+        result = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", where], stderr=subprocess.PIPE, text=True)
+        if result.returncode != 0:
+            self.skipTest(f"cannot mount a tmpfs: {result.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", where])
+        return where
+
+    def self_test(self, *args):
+        return run("bench", "--device", "cpu", "--self-test", "--ops", "silu_and_mul", "--min-time-ms", "5", *args, cwd=self.folder)
+
+    def test_full_device(self):
+        result = self.self_test("-o", "/dev/full")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("/dev/full", result.stderr)
+        self.assertIn("No space left", result.stderr)
+
+    def test_full_disk(self):
+        where = os.path.join(self.mount("size=8k"), "results.json")
+        result = self.self_test("-o", where)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn(where, result.stderr)
+        self.assertIn("No space left", result.stderr)
+        with open(where) as file:
+            whole = [line for line in file if line.endswith("}\n")]
+        self.assertGreater(len(whole), 0)
+        for line in whole:
+            json.loads(line)
+
+    def test_read_only_folder(self):
+        where = self.mount("ro")
+        result = self.self_test("-o", os.path.join(where, "results.json"))
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn(os.path.join(where, "results.json"), result.stderr)
+        result = run("bench", "--device", "cpu", "--self-test", "--ops", "silu_and_mul", cwd=where)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("results", result.stderr)
+        self.assertIn("Read-only", result.stderr)
+
+    def test_full_cache_is_no_fault_of_the_candidate(self):
+        where = self.mount("size=4k")
+        result = run("bench", "--device", "cpu", "--candidates", self.candidate(RIGHT), "--cache", where, "-o", self.results)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("No space left", result.stderr)
+
+
+class Interruption(InFolder):
+    def test_ctrl_c_and_resume(self):
+        ops = ["bench", "--device", "cpu", "--self-test", "--ops", "rms_norm,silu_and_mul", "--min-time-ms", "30", "-q", "-o", self.results]
+        process = subprocess.Popen([PROGRAM, *ops], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        deadline = time.time() + 60
+        while time.time() < deadline and not (os.path.exists(self.results) and os.path.getsize(self.results) > 5000):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        message = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 130, message)
+        *records, last = lines_of(self.results)
+        self.check_records(records, last["summary"])
+        finished = {r["key"]: r for r in records if r["status"] == "PASSED"}
+        self.assertGreater(len(finished), 0)
+        self.assertGreater(last["summary"]["not_run"], 0, "the interruption came too late to show anything")
+        with open(self.results, "a") as file:
+            file.write('{"key": "cut off, as by a power fai')
+        result = run(*ops, "--resume", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        *again, last = lines_of(self.results)
+        self.check_records(again, last["summary"])
+        self.assertEqual({r["status"] for r in again}, {"PASSED"})
+        self.assertEqual({r["key"]: r for r in again if r["key"] in finished}, finished, "finished cases are not judged again")
+
+    def test_a_changed_candidate_is_judged_again(self):
+        path = self.candidate(RIGHT)
+        args = ("--candidates", path, "--ops", "silu_and_mul", "--case", "T=4 D=8")
+        self.assertEqual(self.bench(*args)[0], 0)
+        self.candidate("    (void)a;")
+        result = run("bench", "--device", "cpu", "--min-time-ms", "5", "-q", "-o", self.results, *args, "--resume")
+        self.assertEqual(result.returncode, 1, result.stderr)
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    BUILD = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
