@@ -126,7 +126,5 @@ fk_status fkp_record_from_json(const json_t *object, fkp_record *record)
     record->candidate_ms = json_number_value(json_object_get(object, "candidate_ms"));
     record->baseline_ms = json_number_value(json_object_get(object, "baseline_ms"));
     record->pairs = (int)json_integer_value(json_object_get(object, "pairs"));
-    record->roofline_fraction = json_number_value(json_object_get(object, "roofline_fraction"));
-    record->launch_bound = json_is_true(json_object_get(object, "launch_bound"));
     return FK_OK;
 }

@@ -5,6 +5,7 @@
  * compared with the other side's, and a subset chosen after the run with the golden. A small effect is measured again by
  * new processes before it is believed. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,6 +226,9 @@ static fkp_case_status conclude(timing *m)
     r->candidate_ms = 1e3 * fkp_midmean(m->seconds[1], m->pairs) / m->calls_per_sample;
     double least_ms = fmin(r->baseline_ms, r->candidate_ms);
     r->launch_bound = m->device && (least_ms < 1.2e3 * t->options->roofline.empty_call_s || m->unqueued > m->halves);
+    if (r->launch_bound)
+        snprintf(r->detail, sizeof r->detail, "launch-bound: %.4g ms a call is about what starting a kernel takes (%.4g ms)", least_ms,
+                 1e3 * t->options->roofline.empty_call_s);
     fkp_case_status result = check_clocks(m);
     if (result != FKP_PASSED) return result;
     const fk_roofline *roofline = &t->options->roofline;

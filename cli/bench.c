@@ -161,8 +161,7 @@ static void print_record(bench *b, const fkp_case *c, const fkp_record *r)
               fkp_style_off(cli, status_style(r)));
     if (r->pairs > 0 && r->status == FKP_PASSED) {
         fkp_print(cli, " %6.3fx [%.3f, %.3f]  %9.4f ms", r->speedup.ratio, r->speedup.low, r->speedup.high, r->candidate_ms);
-        if (r->launch_bound) fkp_print(cli, "  launch-bound");
-        else if (r->roofline_fraction > 0) fkp_print(cli, "  %3.0f %% of the roofline", 100 * r->roofline_fraction);
+        if (r->roofline_fraction > 0) fkp_print(cli, "  %3.0f %% of the roofline", 100 * r->roofline_fraction);
     }
     fkp_print(cli, "\n");
     if (r->detail[0] && strcmp(r->detail, b->last_detail) != 0) fkp_print(cli, "      %s\n", r->detail);

@@ -30,7 +30,7 @@ fk_tolerance fk_tolerance_for(const fk_op *op, const void *args, int field)
     double eps = t->dtype == FK_BF16 ? 0x1p-7 : t->dtype == FK_F16 ? 0x1p-10 : t->dtype == FK_F32 ? 0x1p-23 : 0x1p-52;
     double r = op->roundings, walk = sqrt((double)terms) * 0x1p-24;
     return (fk_tolerance){.of_element = t->dtype == FK_F32 || t->dtype == FK_F64 ? 3 * eps : eps,
-                          .of_row = (r - 1) * eps + 8 * walk,
+                          .of_row = 8 * (sqrt(r - 1) * 0.29 * eps + walk),
                           .row_rms = 0.6 * r * eps + 4 * walk,
                           .absolute = t->dtype == FK_F16 ? 0x1p-24 : 0x1p-126};
 }

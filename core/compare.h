@@ -5,11 +5,12 @@
  *   element   |difference| <= eps |expected|        the last rounding: two correct results may be neighbours; 3 eps where the
  *                                                   storage dtype is that of the arithmetic, whose own steps (exp, division,
  *                                                   product) then round as coarsely as the last one
- *                           + (r - 1) eps s rms     roundings before it, which reach all elements of a row, and more those
- *                                                   of a feature whose operands are large: s is the rms of the element's
- *                                                   column over that of the whole tensor, at least 1
- *                           + 8 sqrt(K) u s rms     K float32 additions in any order: a random walk of that deviation,
- *                                                   8 of it (ARBITRARY, chosen to be safe over 10^9 elements)
+ *                           + 8 (0.29 sqrt(r - 1) eps + sqrt(K) u) s rms
+ *                                                   roundings before it, each of which spreads over many terms and adds an
+ *                                                   error of deviation eps / sqrt(12), and K float32 additions in any order, a
+ *                                                   random walk; 8 deviations (ARBITRARY, chosen to be safe over 10^9
+ *                                                   elements). Both are larger for a feature whose operands are: s is the rms
+ *                                                   of the element's column over that of the tensor, at least 1
  *                           + tiny                  the smallest normal number: flushing denormals is allowed; one step of
  *                                                   2^-24 for f16, where denormals are common
  *   row       rms of differences <= 0.6 r eps rms + 4 sqrt(K) u rms + tiny    errors of a right result do not agree: rows

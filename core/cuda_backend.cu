@@ -89,6 +89,16 @@ int fkp_cuda_sm_count(void)
 }
 
 /* The driver takes a microsecond to answer; a forward pass asks hundreds of times. */
+int fkp_cuda_capability(void)
+{
+    int device = 0, major = 0, minor = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess)
+        (void)cudaGetLastError();
+    return 10 * major + minor;
+}
+
 int fkp_cuda_blocks_per_sm(const void *kernel, int threads, size_t shared_bytes)
 {
     static std::mutex lock;

@@ -22,6 +22,8 @@ fk_status fkp_cuda_begin(fk_ctx *ctx);
 fk_status fkp_cuda_end(fk_ctx *ctx, fk_status status, const char *op);
 /* Multiprocessors of the current device. */
 int fkp_cuda_sm_count(void);
+/* Its compute capability, 90 for 9.0. */
+int fkp_cuda_capability(void);
 /* Blocks of `kernel` that one multiprocessor holds at once; at least 1. The answer
  * is remembered. */
 int fkp_cuda_blocks_per_sm(const void *kernel, int threads, size_t shared_bytes);

@@ -146,4 +146,20 @@ static __device__ __forceinline__ float fkd_block_sum(float x, float *slots)
     return fkd_warp_sum(lane < warps ? slots[lane] : 0.0f);
 }
 
+/* Sums over the threads of x of ROWS rows at once, the same in every thread. Where x is one warp, rows of other y are its own
+ * business; else the block is one row wide and meets at one barrier. */
+template <int ROWS> __device__ __forceinline__ void fkd_row_sums(float (&sums)[ROWS], float (*slots)[32])
+{
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) sums[r] = fkd_warp_sum(sums[r]);
+    if (blockDim.x == 32) return;
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+    if (lane == 0)
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) slots[r][warp] = sums[r];
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) sums[r] = fkd_warp_sum(lane < warps ? slots[r][lane] : 0.0f);
+}
+
 #endif

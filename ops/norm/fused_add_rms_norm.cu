@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Residual addition and RMSNorm on CUDA, in place: two reads and two writes an element, the sum staying in
- * registers (its storage-dtype bits, which the norm is taken of). Blocks walk rows as in ops/norm/rms_norm.cu
- * and take the same layouts. */
+/* Residual addition and RMSNorm on CUDA, in place: two reads and two writes an element, the sum staying in registers (its
+ * storage-dtype bits, which the norm is taken of). The same division of rows and the same layouts as ops/norm/rms_norm.cu. */
 #include "core/cuda_norm.h"
 #include "core/cuda_vec.h"
 
@@ -10,73 +9,57 @@
 namespace
 {
 
-/* input, residual [rows, d]: 16-byte aligned rows of `packs` packs; ownership as in rms_norm_kernel. */
+/* input, residual [rows, d]: 16-byte aligned rows of `packs` packs; ownership as in rms_norm_kernel, one row a thread. */
 template <typename T, int VPT>
 __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
     fused_add_rms_norm_kernel(T *input, T *residual, const T *__restrict__ weight, int64_t rows, int packs,
                               int64_t in_stride, int64_t residual_stride, float epsilon)
 {
     constexpr int N = fkd_pack<T>::N;
-    __shared__ float slots[2][32];
-    const int64_t step = (int64_t)gridDim.x * blockDim.y;
-    const float inverse_d = 1.0f / (float)(packs * N);
-    uint4 scale_by[VPT], x[VPT], next[VPT], next_residual[VPT];
+    __shared__ float slots[1][32];
+    const int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    uint4 x[VPT], added[VPT], scale_by[VPT];
 #pragma unroll
     for (int k = 0; k < VPT; k++) {
         int p = threadIdx.x + k * blockDim.x;
-        scale_by[k] = next[k] = next_residual[k] = make_uint4(0, 0, 0, 0);
+        x[k] = added[k] = make_uint4(0, 0, 0, 0);
+        if (row >= rows || p >= packs) continue;
+        x[k] = fkd_load_stream(input + row * in_stride + p * N);
+        added[k] = fkd_load_stream(residual + row * residual_stride + p * N);
+    }
+#pragma unroll
+    for (int k = 0; k < VPT; k++) {
+        int p = threadIdx.x + k * blockDim.x;
+        scale_by[k] = make_uint4(0, 0, 0, 0);
         if (weight && p < packs) scale_by[k] = fkd_load_shared_by_blocks(weight + p * N);
     }
-    int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
-    if (row < rows)
+    float sum[1] = {0};
 #pragma unroll
-        for (int k = 0; k < VPT; k++) {
-            int p = threadIdx.x + k * blockDim.x;
-            if (p >= packs) continue;
-            next[k] = fkd_load_stream(input + row * in_stride + p * N);
-            next_residual[k] = fkd_load_stream(residual + row * residual_stride + p * N);
-        }
-    for (int parity = 0; row < rows; row += step, parity ^= 1) {
-        float sum = 0;
+    for (int k = 0; k < VPT; k++) { /* packs past the end are zeros */
+        int p = threadIdx.x + k * blockDim.x;
+        float v[N], r[N];
+        fkd_unpack<T>(x[k], v);
+        fkd_unpack<T>(added[k], r);
 #pragma unroll
-        for (int k = 0; k < VPT; k++) { /* packs past the end are zeros */
-            float v[N], r[N];
-            fkd_unpack<T>(next[k], v);
-            fkd_unpack<T>(next_residual[k], r);
+        for (int i = 0; i < N; i++) v[i] += r[i];
+        x[k] = fkd_repack<T>(v);
+        fkd_unpack<T>(x[k], v); /* the rounded sum is what the norm is taken of */
 #pragma unroll
-            for (int i = 0; i < N; i++) v[i] += r[i];
-            x[k] = fkd_repack<T>(v);
-        }
-        if (row + step < rows)
+        for (int i = 0; i < N; i++) sum[0] += v[i] * v[i];
+        if (row < rows && p < packs) fkd_store(residual + row * residual_stride + p * N, x[k]);
+    }
+    fkd_row_sums<1>(sum, slots);
+    float scale = rsqrtf(sum[0] / (float)(packs * N) + epsilon);
 #pragma unroll
-            for (int k = 0; k < VPT; k++) {
-                int p = threadIdx.x + k * blockDim.x;
-                if (p >= packs) continue;
-                next[k] = fkd_load_stream(input + (row + step) * in_stride + p * N);
-                next_residual[k] = fkd_load_stream(residual + (row + step) * residual_stride + p * N);
-            }
+    for (int k = 0; k < VPT; k++) {
+        int p = threadIdx.x + k * blockDim.x;
+        if (row >= rows || p >= packs) continue;
+        float v[N], w[N];
+        fkd_unpack<T>(x[k], v);
+        fkd_unpack<T>(scale_by[k], w);
 #pragma unroll
-        for (int k = 0; k < VPT; k++) {
-            float v[N];
-            fkd_unpack<T>(x[k], v);
-#pragma unroll
-            for (int i = 0; i < N; i++) sum += v[i] * v[i];
-            int p = threadIdx.x + k * blockDim.x;
-            if (p < packs) fkd_store(residual + row * residual_stride + p * N, x[k]);
-        }
-        sum = blockDim.x == 32 ? fkd_warp_sum(sum) : fkd_block_sum(sum, slots[parity]);
-        float scale = rsqrtf(sum * inverse_d + epsilon);
-#pragma unroll
-        for (int k = 0; k < VPT; k++) {
-            int p = threadIdx.x + k * blockDim.x;
-            if (p >= packs) continue;
-            float v[N], w[N];
-            fkd_unpack<T>(x[k], v);
-            fkd_unpack<T>(scale_by[k], w);
-#pragma unroll
-            for (int i = 0; i < N; i++) v[i] = weight ? v[i] * scale * w[i] : v[i] * scale;
-            fkd_store(input + row * in_stride + p * N, fkd_repack<T>(v));
-        }
+        for (int i = 0; i < N; i++) v[i] = weight ? v[i] * scale * w[i] : v[i] * scale;
+        fkd_store(input + row * in_stride + p * N, fkd_repack<T>(v));
     }
 }
 
@@ -107,8 +90,7 @@ void launch(const fkp_norm_plan *plan, cudaStream_t stream, const fk_fused_add_r
 {
     int64_t rows, d;
     fk_rows_cols(a->input, &rows, &d);
-    const void *kernel = (const void *)fused_add_rms_norm_kernel<T, VPT>;
-    fused_add_rms_norm_kernel<T, VPT><<<fkp_norm_grid(kernel, plan, rows), plan->block, 0, stream>>>(
+    fused_add_rms_norm_kernel<T, VPT><<<fkp_norm_blocks(rows, plan->block.y), plan->block, 0, stream>>>(
         FK_PTR(T, a->input), FK_PTR(T, a->residual), FK_PTR(const T, a->weight), rows,
         (int)(d / fkd_pack<T>::N), fk_row_stride(a->input), fk_row_stride(a->residual), a->epsilon);
 }
@@ -122,7 +104,7 @@ extern "C" fk_status fk_fused_add_rms_norm_cuda(fk_ctx *ctx, cudaStream_t stream
     fk_rows_cols(a->input, &rows, &d);
     if (rows == 0 || d == 0) return FK_OK;
     int64_t in_stride = fk_row_stride(a->input), residual_stride = fk_row_stride(a->residual);
-    fkp_norm_plan plan = fkp_norm_plan_for(d * size % 16 == 0 ? d * size / 16 : 0);
+    fkp_norm_plan plan = fkp_norm_plan_for(d * size % 16 == 0 ? d * size / 16 : 0, rows);
     bool packed =
         plan.packs_per_thread > 0 && fkp_cuda_aligned16(a->input->data, in_stride * size) &&
         fkp_cuda_aligned16(a->residual->data, residual_stride * size) &&
@@ -132,8 +114,10 @@ extern "C" fk_status fk_fused_add_rms_norm_cuda(fk_ctx *ctx, cudaStream_t stream
             launch<T, 1>(&plan, stream, a);
         else if (packed && plan.packs_per_thread == 2)
             launch<T, 2>(&plan, stream, a);
+        else if (packed && plan.packs_per_thread == 4)
+            launch<T, 4>(&plan, stream, a);
         else if (packed)
-            launch<T, FKP_NORM_MAX_PACKS_PER_THREAD>(&plan, stream, a);
+            launch<T, 8>(&plan, stream, a);
         else
             fused_add_rms_norm_plain_kernel<T><<<(unsigned)rows, PLAIN_THREADS, 0, stream>>>(
                 FK_PTR(T, a->input), FK_PTR(T, a->residual), FK_PTR(const void, a->weight),

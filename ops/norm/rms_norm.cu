@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RMSNorm on CUDA. Memory-bound: each row is read once into registers and written once. Blocks stay for many
- * rows: they load the next row before they reduce the present one, so that memory is never idle, and keep the
- * weight in registers. Rows that are not aligned to 16 bytes, longer than 32 KiB, or with a weight of another
- * dtype take a plain kernel. */
+/* RMSNorm on CUDA. Memory-bound: each row is read once into registers and written once. Rows that are not aligned to 16
+ * bytes, longer than 32 KiB, or with a weight of another dtype take a plain kernel. */
 #include "core/cuda_norm.h"
 #include "core/cuda_vec.h"
 
@@ -11,57 +9,56 @@
 namespace
 {
 
-/* result, input [rows, d]: 16-byte aligned rows of `packs` packs. Threads of x share a row, thread x owns
- * packs x, x + blockDim.x, ... VPT of them; y counts rows of a block, more than 1 only where one warp holds a
- * row. */
-template <typename T, int VPT>
+/* result, input [rows, d]: 16-byte aligned rows of `packs` packs. Threads of x share a row, thread x owns packs x,
+ * x + blockDim.x, ... VPT of them, in each of ROWS rows, all of which are on their way before the first is reduced. y counts rows
+ * side by side, more than 1 only where one warp holds a row. */
+template <typename T, int VPT, int ROWS>
 __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
     rms_norm_kernel(T *__restrict__ result, const T *__restrict__ input, const T *__restrict__ weight,
                     int64_t rows, int packs, int64_t in_stride, int64_t out_stride, float epsilon)
 {
     constexpr int N = fkd_pack<T>::N;
-    __shared__ float slots[2][32];
-    const int64_t step = (int64_t)gridDim.x * blockDim.y;
-    const float inverse_d = 1.0f / (float)(packs * N);
-    uint4 scale_by[VPT], x[VPT], next[VPT];
+    __shared__ float slots[ROWS][32];
+    const int64_t first = (int64_t)blockIdx.x * blockDim.y * ROWS + threadIdx.y;
+    uint4 x[ROWS][VPT], scale_by[VPT];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int k = 0; k < VPT; k++) {
+            int p = threadIdx.x + k * blockDim.x;
+            int64_t row = first + r * blockDim.y;
+            x[r][k] = make_uint4(0, 0, 0, 0);
+            if (row < rows && p < packs) x[r][k] = fkd_load_stream(input + row * in_stride + p * N);
+        }
 #pragma unroll
     for (int k = 0; k < VPT; k++) {
         int p = threadIdx.x + k * blockDim.x;
-        scale_by[k] = next[k] = make_uint4(0, 0, 0, 0);
+        scale_by[k] = make_uint4(0, 0, 0, 0);
         if (weight && p < packs) scale_by[k] = fkd_load_shared_by_blocks(weight + p * N);
     }
-    int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
-    if (row < rows)
+    float sums[ROWS];
 #pragma unroll
-        for (int k = 0; k < VPT; k++) {
-            int p = threadIdx.x + k * blockDim.x;
-            if (p < packs) next[k] = fkd_load_stream(input + row * in_stride + p * N);
-        }
-    for (int parity = 0; row < rows; row += step, parity ^= 1) {
-#pragma unroll
-        for (int k = 0; k < VPT; k++) x[k] = next[k];
-        if (row + step < rows)
-#pragma unroll
-            for (int k = 0; k < VPT; k++) {
-                int p = threadIdx.x + k * blockDim.x;
-                if (p < packs) next[k] = fkd_load_stream(input + (row + step) * in_stride + p * N);
-            }
-        float sum = 0;
+    for (int r = 0; r < ROWS; r++) {
+        sums[r] = 0;
 #pragma unroll
         for (int k = 0; k < VPT; k++) { /* packs past the end are zeros */
             float v[N];
-            fkd_unpack<T>(x[k], v);
+            fkd_unpack<T>(x[r][k], v);
 #pragma unroll
-            for (int i = 0; i < N; i++) sum += v[i] * v[i];
+            for (int i = 0; i < N; i++) sums[r] += v[i] * v[i];
         }
-        sum = blockDim.x == 32 ? fkd_warp_sum(sum) : fkd_block_sum(sum, slots[parity]);
-        float scale = rsqrtf(sum * inverse_d + epsilon);
+    }
+    fkd_row_sums<ROWS>(sums, slots);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        int64_t row = first + r * blockDim.y;
+        float scale = rsqrtf(sums[r] / (float)(packs * N) + epsilon);
 #pragma unroll
         for (int k = 0; k < VPT; k++) {
             int p = threadIdx.x + k * blockDim.x;
-            if (p >= packs) continue;
+            if (row >= rows || p >= packs) continue;
             float v[N], w[N];
-            fkd_unpack<T>(x[k], v);
+            fkd_unpack<T>(x[r][k], v);
             fkd_unpack<T>(scale_by[k], w);
 #pragma unroll
             for (int i = 0; i < N; i++) v[i] = weight ? v[i] * scale * w[i] : v[i] * scale;
@@ -89,13 +86,12 @@ __global__ void __launch_bounds__(PLAIN_THREADS)
     }
 }
 
-template <typename T, int VPT>
+template <typename T, int VPT, int ROWS>
 void launch(const fkp_norm_plan *plan, cudaStream_t stream, const fk_rms_norm_args *a)
 {
     int64_t rows, d;
     fk_rows_cols(a->input, &rows, &d);
-    const void *kernel = (const void *)rms_norm_kernel<T, VPT>;
-    rms_norm_kernel<T, VPT><<<fkp_norm_grid(kernel, plan, rows), plan->block, 0, stream>>>(
+    rms_norm_kernel<T, VPT, ROWS><<<fkp_norm_blocks(rows, ROWS * plan->block.y), plan->block, 0, stream>>>(
         FK_PTR(T, a->result), FK_PTR(const T, a->input), FK_PTR(const T, a->weight), rows,
         (int)(d / fkd_pack<T>::N), fk_row_stride(a->input), fk_row_stride(a->result), a->epsilon);
 }
@@ -108,18 +104,20 @@ extern "C" fk_status fk_rms_norm_cuda(fk_ctx *ctx, cudaStream_t stream, const fk
     fk_rows_cols(a->input, &rows, &d);
     if (rows == 0 || d == 0) return FK_OK;
     int64_t in_stride = fk_row_stride(a->input), out_stride = fk_row_stride(a->result);
-    fkp_norm_plan plan = fkp_norm_plan_for(d * size % 16 == 0 ? d * size / 16 : 0);
+    fkp_norm_plan plan = fkp_norm_plan_for(d * size % 16 == 0 ? d * size / 16 : 0, rows);
     bool packed =
         plan.packs_per_thread > 0 && fkp_cuda_aligned16(a->input->data, in_stride * size) &&
         fkp_cuda_aligned16(a->result->data, out_stride * size) &&
         (!a->weight || (a->weight->dtype == a->input->dtype && fkp_cuda_aligned16(a->weight->data, 0)));
     FK_DISPATCH_FLOAT(a->input->dtype, T, {
         if (packed && plan.packs_per_thread == 1)
-            launch<T, 1>(&plan, stream, a);
+            launch<T, 1, 1>(&plan, stream, a);
         else if (packed && plan.packs_per_thread == 2)
-            launch<T, 2>(&plan, stream, a);
+            launch<T, 2, 1>(&plan, stream, a);
+        else if (packed && plan.packs_per_thread == 4)
+            launch<T, 4, 2>(&plan, stream, a);
         else if (packed)
-            launch<T, FKP_NORM_MAX_PACKS_PER_THREAD>(&plan, stream, a);
+            launch<T, 8, 1>(&plan, stream, a);
         else
             rms_norm_plain_kernel<T><<<(unsigned)rows, PLAIN_THREADS, 0, stream>>>(
                 FK_PTR(T, a->result), FK_PTR(const T, a->input), FK_PTR(const void, a->weight),

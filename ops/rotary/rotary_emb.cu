@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rotary position embedding on CUDA, in place. Memory-bound: one block a token; a thread keeps its place
- * within the head, and with it 8 (16-bit) or 4 (float) cosines and sines in registers, and walks over heads
- * of query and key alike. Pairs of neighbours, odd sizes and unaligned rows take one pair a step. A position
+ * within the head, and with it 8 (16-bit) or 4 (float) cosines and sines in registers, and turns heads of
+ * query and key alike. Pairs of neighbours, odd sizes and unaligned rows take one pair a step. A position
  * outside the table leaves the token as it is. */
 #include "core/cuda_op.h"
 #include "core/cuda_vec.h"
 
 #define MAX_THREADS 512
+#define MANY_TOKENS 1024 /* from here bandwidth counts: few threads with MANY_HEADS heads in flight each */
+#define MANY_HEADS 4
 
 namespace
 {
@@ -36,41 +38,49 @@ __device__ __forceinline__ T *head_at(T *query, T *key, int64_t token, int head,
                                 : key + token * s.key_stride + (int64_t)(head - s.query_heads) * s.head_size;
 }
 
-/* Halves form pairs. Block: a token; thread (x, y): pairs [x N, x N + N) of heads y, y + blockDim.y, ... The
- * first head is on its way before the position is known, the next one before the present one is turned. */
-template <typename T, typename C, typename I>
+/* Halves form pairs. Block: a token; thread (x, y): pairs [x N, x N + N) of heads y, y + blockDim.y, ... HEADS of them are on
+ * their way, before the position and then its cosines and sines are known, and are turned together. */
+template <typename T, typename C, typename I, int HEADS>
 __global__ void __launch_bounds__(MAX_THREADS)
     rotary_kernel(T *query, T *key, const C *__restrict__ cache, const I *__restrict__ positions, shape s)
 {
     constexpr int N = fkd_pack<T>::N;
     int64_t token = blockIdx.x;
-    int head = threadIdx.y;
-    T *next = head_at(query, key, token, head, s) + threadIdx.x * N;
-    uint4 next_x = fkd_load_stream(next), next_y = fkd_load_stream(next + s.half);
+    uint4 first[HEADS], second[HEADS];
+#pragma unroll
+    for (int k = 0; k < HEADS; k++) {
+        int head = threadIdx.y + k * blockDim.y;
+        if (head >= s.heads) continue;
+        const T *at = head_at(query, key, token, head, s) + threadIdx.x * N;
+        first[k] = fkd_load_stream(at), second[k] = fkd_load_stream(at + s.half);
+    }
     int64_t position = positions[token];
     if (position < 0 || position >= s.num_positions) return;
     float c[N], sine[N];
     load_row<C, N>(cache + position * s.cache_stride + threadIdx.x * N, c);
     load_row<C, N>(cache + position * s.cache_stride + s.half + threadIdx.x * N, sine);
-    while (head < s.heads) {
-        T *at = next;
-        float x[N], y[N];
-        fkd_unpack<T>(next_x, x);
-        fkd_unpack<T>(next_y, y);
-        head += blockDim.y;
-        if (head < s.heads) {
-            next = head_at(query, key, token, head, s) + threadIdx.x * N;
-            next_x = fkd_load_stream(next);
-            next_y = fkd_load_stream(next + s.half);
-        }
+    for (int base = threadIdx.y; base < s.heads; base += HEADS * blockDim.y) {
 #pragma unroll
-        for (int i = 0; i < N; i++) {
-            float turned = x[i] * c[i] - y[i] * sine[i];
-            y[i] = y[i] * c[i] + x[i] * sine[i];
-            x[i] = turned;
+        for (int k = 0; k < HEADS; k++) {
+            int head = base + k * blockDim.y;
+            if (head >= s.heads) continue;
+            T *at = head_at(query, key, token, head, s) + threadIdx.x * N;
+            float x[N], y[N];
+            fkd_unpack<T>(first[k], x);
+            fkd_unpack<T>(second[k], y);
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                float turned = x[i] * c[i] - y[i] * sine[i];
+                y[i] = y[i] * c[i] + x[i] * sine[i];
+                x[i] = turned;
+            }
+            fkd_store(at, fkd_repack<T>(x));
+            fkd_store(at + s.half, fkd_repack<T>(y));
+            head += HEADS * blockDim.y; /* this place's next head, in its turn */
+            if (head >= s.heads) continue;
+            at = head_at(query, key, token, head, s) + threadIdx.x * N;
+            first[k] = fkd_load_stream(at), second[k] = fkd_load_stream(at + s.half);
         }
-        fkd_store(at, fkd_repack<T>(x));
-        fkd_store(at + s.half, fkd_repack<T>(y));
     }
 }
 
@@ -102,9 +112,12 @@ void launch(cudaStream_t stream, const fk_rotary_emb_args *a, const shape *s, bo
     const C *cache = FK_PTR(const C, a->cos_sin_cache);
     const I *positions = FK_PTR(const I, a->positions);
     if (packed) {
-        unsigned x = (unsigned)(s->half / fkd_pack<T>::N), y = MAX_THREADS / x;
-        if (y > (unsigned)s->heads) y = (unsigned)s->heads;
-        rotary_kernel<T, C, I><<<tokens, dim3(x, y), 0, stream>>>(query, key, cache, positions, *s);
+        unsigned x = (unsigned)(s->half / fkd_pack<T>::N), heads = (unsigned)s->heads;
+        unsigned most = MAX_THREADS / x, several = (heads + MANY_HEADS - 1) / MANY_HEADS;
+        if (tokens >= MANY_TOKENS && several <= most)
+            rotary_kernel<T, C, I, MANY_HEADS><<<tokens, dim3(x, several), 0, stream>>>(query, key, cache, positions, *s);
+        else
+            rotary_kernel<T, C, I, 1><<<tokens, dim3(x, heads < most ? heads : most), 0, stream>>>(query, key, cache, positions, *s);
     } else {
         int64_t pairs = (int64_t)s->heads * s->half;
         unsigned threads = pairs < MAX_THREADS ? (unsigned)(pairs + 31) / 32 * 32 : MAX_THREADS;
