@@ -10,9 +10,10 @@ namespace
 {
 
 /* result, input [rows, d]: 16-byte aligned rows of `packs` packs. Threads of x share a row, thread x owns packs x,
- * x + blockDim.x, ... VPT of them, in each of ROWS rows, all of which are on their way before the first is reduced. y counts rows
+ * x + blockDim.x, ... VPT of them, in each of ROWS rows, all of which are on their way before the first is reduced. FULL: every thread and
+ * row has its packs, and there is a weight: no conditions between the loads. y counts rows
  * side by side, more than 1 only where one warp holds a row. */
-template <typename T, int VPT, int ROWS>
+template <typename T, int VPT, int ROWS, bool FULL>
 __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
     rms_norm_kernel(T *__restrict__ result, const T *__restrict__ input, const T *__restrict__ weight,
                     int64_t rows, int packs, int64_t in_stride, int64_t out_stride, float epsilon)
@@ -28,13 +29,13 @@ __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
             int p = threadIdx.x + k * blockDim.x;
             int64_t row = first + r * blockDim.y;
             x[r][k] = make_uint4(0, 0, 0, 0);
-            if (row < rows && p < packs) x[r][k] = fkd_load_stream(input + row * in_stride + p * N);
+            if (FULL || (row < rows && p < packs)) x[r][k] = fkd_load_stream(input + row * in_stride + p * N);
         }
 #pragma unroll
     for (int k = 0; k < VPT; k++) {
         int p = threadIdx.x + k * blockDim.x;
         scale_by[k] = make_uint4(0, 0, 0, 0);
-        if (weight && p < packs) scale_by[k] = fkd_load_shared_by_blocks(weight + p * N);
+        if (FULL || (weight && p < packs)) scale_by[k] = fkd_load_shared_by_blocks(weight + p * N);
     }
     float sums[ROWS];
 #pragma unroll
@@ -56,12 +57,12 @@ __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
 #pragma unroll
         for (int k = 0; k < VPT; k++) {
             int p = threadIdx.x + k * blockDim.x;
-            if (row >= rows || p >= packs) continue;
+            if (!FULL && (row >= rows || p >= packs)) continue;
             float v[N], w[N];
             fkd_unpack<T>(x[r][k], v);
             fkd_unpack<T>(scale_by[k], w);
 #pragma unroll
-            for (int i = 0; i < N; i++) v[i] = weight ? v[i] * scale * w[i] : v[i] * scale;
+            for (int i = 0; i < N; i++) v[i] = FULL || weight ? v[i] * scale * w[i] : v[i] * scale;
             fkd_store(result + row * out_stride + p * N, fkd_repack<T>(v));
         }
     }
@@ -91,9 +92,12 @@ void launch(const fkp_norm_plan *plan, cudaStream_t stream, const fk_rms_norm_ar
 {
     int64_t rows, d;
     fk_rows_cols(a->input, &rows, &d);
-    rms_norm_kernel<T, VPT, ROWS><<<fkp_norm_blocks(rows, ROWS * plan->block.y), plan->block, 0, stream>>>(
-        FK_PTR(T, a->result), FK_PTR(const T, a->input), FK_PTR(const T, a->weight), rows,
-        (int)(d / fkd_pack<T>::N), fk_row_stride(a->input), fk_row_stride(a->result), a->epsilon);
+    int packs = (int)(d / fkd_pack<T>::N);
+    bool full = a->weight && packs == VPT * (int)plan->block.x && rows % (ROWS * plan->block.y) == 0;
+    auto *kernel = full ? rms_norm_kernel<T, VPT, ROWS, true> : rms_norm_kernel<T, VPT, ROWS, false>;
+    kernel<<<fkp_norm_blocks(rows, ROWS * plan->block.y), plan->block, 0, stream>>>(
+        FK_PTR(T, a->result), FK_PTR(const T, a->input), FK_PTR(const T, a->weight), rows, packs,
+        fk_row_stride(a->input), fk_row_stride(a->result), a->epsilon);
 }
 
 } // namespace

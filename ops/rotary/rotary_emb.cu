@@ -39,8 +39,9 @@ __device__ __forceinline__ T *head_at(T *query, T *key, int64_t token, int head,
 }
 
 /* Halves form pairs. Block: a token; thread (x, y): pairs [x N, x N + N) of heads y, y + blockDim.y, ... HEADS of them are on
- * their way, before the position and then its cosines and sines are known, and are turned together. */
-template <typename T, typename C, typename I, int HEADS>
+ * their way, before the position and then its cosines and sines are known, and are turned together. FULL: HEADS * blockDim.y heads are
+ * all there are. */
+template <typename T, typename C, typename I, int HEADS, bool FULL>
 __global__ void __launch_bounds__(MAX_THREADS)
     rotary_kernel(T *query, T *key, const C *__restrict__ cache, const I *__restrict__ positions, shape s)
 {
@@ -50,7 +51,7 @@ __global__ void __launch_bounds__(MAX_THREADS)
 #pragma unroll
     for (int k = 0; k < HEADS; k++) {
         int head = threadIdx.y + k * blockDim.y;
-        if (head >= s.heads) continue;
+        if (!FULL && head >= s.heads) continue;
         const T *at = head_at(query, key, token, head, s) + threadIdx.x * N;
         first[k] = fkd_load_stream(at), second[k] = fkd_load_stream(at + s.half);
     }
@@ -59,11 +60,11 @@ __global__ void __launch_bounds__(MAX_THREADS)
     float c[N], sine[N];
     load_row<C, N>(cache + position * s.cache_stride + threadIdx.x * N, c);
     load_row<C, N>(cache + position * s.cache_stride + s.half + threadIdx.x * N, sine);
-    for (int base = threadIdx.y; base < s.heads; base += HEADS * blockDim.y) {
+    for (int base = threadIdx.y; base < s.heads; base += HEADS * blockDim.y) { /* once when FULL */
 #pragma unroll
         for (int k = 0; k < HEADS; k++) {
             int head = base + k * blockDim.y;
-            if (head >= s.heads) continue;
+            if (!FULL && head >= s.heads) continue;
             T *at = head_at(query, key, token, head, s) + threadIdx.x * N;
             float x[N], y[N];
             fkd_unpack<T>(first[k], x);
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(MAX_THREADS)
             fkd_store(at, fkd_repack<T>(x));
             fkd_store(at + s.half, fkd_repack<T>(y));
             head += HEADS * blockDim.y; /* this place's next head, in its turn */
-            if (head >= s.heads) continue;
+            if (FULL || head >= s.heads) continue;
             at = head_at(query, key, token, head, s) + threadIdx.x * N;
             first[k] = fkd_load_stream(at), second[k] = fkd_load_stream(at + s.half);
         }
@@ -114,10 +115,12 @@ void launch(cudaStream_t stream, const fk_rotary_emb_args *a, const shape *s, bo
     if (packed) {
         unsigned x = (unsigned)(s->half / fkd_pack<T>::N), heads = (unsigned)s->heads;
         unsigned most = MAX_THREADS / x, several = (heads + MANY_HEADS - 1) / MANY_HEADS;
-        if (tokens >= MANY_TOKENS && several <= most)
-            rotary_kernel<T, C, I, MANY_HEADS><<<tokens, dim3(x, several), 0, stream>>>(query, key, cache, positions, *s);
-        else
-            rotary_kernel<T, C, I, 1><<<tokens, dim3(x, heads < most ? heads : most), 0, stream>>>(query, key, cache, positions, *s);
+        if (tokens >= MANY_TOKENS && several <= most) {
+            auto *kernel = heads == MANY_HEADS * several ? rotary_kernel<T, C, I, MANY_HEADS, true>
+                                                         : rotary_kernel<T, C, I, MANY_HEADS, false>;
+            kernel<<<tokens, dim3(x, several), 0, stream>>>(query, key, cache, positions, *s);
+        } else
+            rotary_kernel<T, C, I, 1, false><<<tokens, dim3(x, heads < most ? heads : most), 0, stream>>>(query, key, cache, positions, *s);
     } else {
         int64_t pairs = (int64_t)s->heads * s->half;
         unsigned threads = pairs < MAX_THREADS ? (unsigned)(pairs + 31) / 32 * 32 : MAX_THREADS;
