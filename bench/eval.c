@@ -337,14 +337,10 @@ static fk_status run_covered(evaluation *v)
 
 static void check_reached(evaluation *v)
 {
-    int64_t any = 0;
-    for (int i = 0; i < v->candidates->count; i++) {
-        any += v->out->reached[i];
-        if (v->out->reached[i] == 0 && (v->out->calls[i] > 0 || v->out->covered_by[i]))
-            end(v, FKP_RUNTIME_ERROR, "no call reached candidate %s", v->candidates->ops[i]->name);
-    }
-    if (any == 0 && v->candidates->count > 0)
-        end(v, FKP_RUNTIME_ERROR, "no call reached any candidate: the model calls none of their operators");
+    for (int i = 0; i < v->candidates->count; i++)
+        if (v->out->reached[i] == 0)
+            end(v, FKP_RUNTIME_ERROR, "no call reached candidate %s%s", v->candidates->ops[i]->name,
+                v->out->calls[i] == 0 && !v->out->covered_by[i] ? ": the model never calls the operator" : "");
 }
 
 /* ---- all of it */

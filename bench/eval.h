@@ -47,8 +47,7 @@ typedef struct fkp_eval {
     int64_t near_ties;                /* steps at which the candidate would go another way, all of them ties */
     bool diverged;
     fkp_divergence first;             /* the first error when there is one, else the first near tie */
-    int64_t *reached;                 /* [candidates->count] calls of one run. None although the operator was called is a failure,
-                                         none because the model never calls it is not, unless it is so for all candidates */
+    int64_t *reached;                 /* [candidates->count] calls of one run; 0 is a failure: nothing was judged */
     int64_t *calls;                   /* [candidates->count] of the operator in that run, whatever computed them */
     const char **covered_by;          /* [candidates->count] operator whose candidate stands above it; reached is then of a run
                                          without that one; NULL else */

@@ -115,8 +115,6 @@ static void print_reached(session *s)
 {
     for (int i = 0; i < s->candidates.count; i++) {
         const char *covered_by = s->eval.covered_by[i];
-        if (s->eval.calls[i] == 0)
-            fkp_warn(s->cli, "candidate %s was not tried: this model never calls the operator", s->candidates.ops[i]->name);
         const char *name = s->candidates.ops[i]->name, *head = i ? "" : "reached";
         if (s->eval.calls[i] == 0) fkp_print(s->cli, "  %-11s %s: this model never calls it\n", head, name);
         else if (covered_by) fkp_print(s->cli, "  %-11s %s %lld calls (in a run without %s, which computes it itself)\n", head, name,

@@ -138,15 +138,25 @@ fk_tensor fk_ctx_tensor(fk_ctx *ctx, fk_dtype dtype, int ndim, const int64_t *sh
     return t;
 }
 
-fk_tensor fk_ctx_zeros(fk_ctx *ctx, fk_dtype dtype, int ndim, const int64_t *shape)
+void fk_ctx_copy(fk_ctx *ctx, fk_tensor dst, fk_tensor src)
 {
-    if (ctx->status != FK_OK) return FK_ABSENT;
-    fk_tensor t = fk_ctx_tensor(ctx, dtype, ndim, shape);
-    if (ctx->status != FK_OK) return FK_ABSENT;
-    fk_status status = ctx->backend->fill_bytes(ctx->backend, ctx->stream, t.data, 0, fk_tensor_nbytes(&t));
-    if (status == FK_OK) return t;
-    fk_ctx_fail(ctx, status, "%s", fk_error_message());
-    return FK_ABSENT;
+    if (ctx->status != FK_OK) return;
+    if (!fk_tensor_same_shape(&dst, &src) || dst.dtype != src.dtype || !fk_tensor_has_rows(&dst) || !fk_tensor_has_rows(&src)) {
+        char a[120], b[120];
+        fk_ctx_fail(ctx, FK_ERROR_INTERNAL, "copy of %s to %s", fk_tensor_format(&src, a, sizeof a),
+                    fk_tensor_format(&dst, b, sizeof b));
+        return;
+    }
+    int64_t rows, cols;
+    fk_rows_cols(&src, &rows, &cols);
+    if (fk_tensor_is_contiguous(&dst) && fk_tensor_is_contiguous(&src)) cols *= rows, rows = rows > 0;
+    for (int64_t r = 0; r < rows; r++) {
+        size_t element = (size_t)fk_dtype_bits(src.dtype) / 8;
+        fk_status status = ctx->backend->copy(ctx->backend, ctx->stream, (char *)dst.data + (size_t)(r * fk_row_stride(&dst)) * element,
+                                              (char *)src.data + (size_t)(r * fk_row_stride(&src)) * element,
+                                              (size_t)cols * element, FK_DEVICE_TO_DEVICE);
+        if (status != FK_OK) fk_ctx_fail(ctx, status, "%s", fk_error_message());
+    }
 }
 
 void *fk_ctx_scratch(fk_ctx *ctx, size_t bytes)

@@ -134,6 +134,7 @@ static void load_layer(fk_weights *weights, const llama_config *c, int64_t l, fk
         .num_kv_heads = c->num_key_value_heads,
         .head_size = c->head_dim,
         .rms_norm_eps = (float)c->rms_norm_eps,
+        .is_first_layer = l == 0,
         .input_layernorm = fk_weights_get(weights, NAME("input_layernorm.weight"), 1, &d),
         .qkv_proj = fk_weights_merge(weights, 3, qkv, 2, d),
         .o_proj = fk_weights_get(weights, NAME("self_attn.o_proj.weight"), 2, (int64_t[]){d, q}),
@@ -181,12 +182,12 @@ static fk_status create(fk_weights *weights, const fk_config *from, void **model
 /* ---- forward */
 
 /* hidden_states [T, D] is what the last block computed, residual [T, D] the sum of everything before it; each layer adds
- * the one to the other first, so that the stream starts with the embeddings and a residual of zeros. */
+ * the one to the other first, but the first layer, for which hidden_states is the whole stream. */
 static fk_tensor forward(fk_ctx *ctx, const void *model, const fk_batch *b, const fk_kv_cache *cache)
 {
     const llama *m = model;
     fk_tensor hidden_states = fk_vocab_parallel_embedding(ctx, &m->embed_tokens, b->input_ids).output;
-    fk_tensor residual = fk_ctx_zeros(ctx, hidden_states.dtype, hidden_states.ndim, hidden_states.shape);
+    fk_tensor residual = fk_ctx_tensor(ctx, hidden_states.dtype, hidden_states.ndim, hidden_states.shape);
     for (int64_t l = 0; l < m->config.num_hidden_layers; l++)
         fk_llama_decoder(ctx, &m->layers[l], b->positions, hidden_states, residual, cache->key[l], cache->value[l],
                          b->slot_mapping, b->cu_seqlens_q, b->seqused_k, b->block_table, b->max_seqlen_q,

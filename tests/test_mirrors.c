@@ -26,7 +26,7 @@ static const mirror_narrowing narrowings[] = {
     {"flash_attn_decode", "window_size", "the left window alone: there are no later keys"},
     {"sample", "seed", "there is no generator to take it from"},
     {"sample", "offset", "there is no generator to take it from"},
-    {"llama_decoder", "residual", "zeros stand for the first layer's None"},
+    {"llama_decoder", "residual", "None in the first layer, which is_first_layer says"},
     {NULL, NULL, NULL}};
 
 static void load(const fk_op *op, mirror_table *table)

@@ -40,8 +40,8 @@ void fk_ctx_clear(fk_ctx *ctx);
 
 /* Step arena, on the context's device. Tensors live until the enclosing composition returns, or until reset. */
 fk_tensor fk_ctx_tensor(fk_ctx *ctx, fk_dtype dtype, int ndim, const int64_t *shape);
-/* The same, zeroed. */
-fk_tensor fk_ctx_zeros(fk_ctx *ctx, fk_dtype dtype, int ndim, const int64_t *shape);
+/* Copies between two tensors of rows (fk_tensor_has_rows) of one shape and dtype, on the context's device, in its stream. */
+void fk_ctx_copy(fk_ctx *ctx, fk_tensor dst, fk_tensor src);
 /* Device memory that the current operator may use until it returns; NULL (and the sticky error) when there is none. */
 void *fk_ctx_scratch(fk_ctx *ctx, size_t bytes);
 /* Everything allocated after the mark is given back by release. */

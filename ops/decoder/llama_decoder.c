@@ -13,9 +13,14 @@ static fk_status reference(fk_ctx *ctx, const fk_llama_decoder_args *a)
         .cos_sin_cache = *a->cos_sin_cache};
     fk_llama_mlp_module mlp = {.gate_up_proj = *a->gate_up_proj, .down_proj = *a->down_proj};
 
-    /* residual += hidden_states; hidden_states = norm(residual) */
-    fk_fused_add_rms_norm(ctx, *a->hidden_states, *a->residual, *a->input_layernorm, a->rms_norm_eps);
-    fk_tensor h = fk_attention(ctx, &self_attn, *a->positions, *a->hidden_states, *a->key_cache, *a->value_cache, *a->slot_mapping,
+    fk_tensor x = *a->hidden_states;
+    if (a->is_first_layer) {
+        fk_ctx_copy(ctx, *a->residual, x);
+        x = fk_rms_norm(ctx, x, *a->input_layernorm, a->rms_norm_eps).result;
+    } else { /* residual += x; x = norm(residual) */
+        fk_fused_add_rms_norm(ctx, x, *a->residual, *a->input_layernorm, a->rms_norm_eps);
+    }
+    fk_tensor h = fk_attention(ctx, &self_attn, *a->positions, x, *a->key_cache, *a->value_cache, *a->slot_mapping,
                                *a->cu_seqlens_q, *a->seqused_k, *a->block_table, a->max_seqlen_q, a->max_seqlen_k).output;
     fk_fused_add_rms_norm(ctx, h, *a->residual, *a->post_attention_layernorm, a->rms_norm_eps);
     fk_llama_mlp_out(ctx, &mlp, *a->hidden_states, h);
@@ -56,9 +61,9 @@ static void fill(fk_random *random, const fk_llama_decoder_args *a)
 }
 
 static const char *const cases[] = {
-    "T=5 D=32 I=88 num_heads=4 num_kv_heads=2 head_size=16 rms_norm_eps=1e-5 P=32 R=16 B=5 N=20 S=8 M=4 max_seqlen_q=1 max_seqlen_k=30",
-    "T=19 D=60 I=65 num_heads=3 num_kv_heads=1 head_size=20 rms_norm_eps=1e-5 P=40 R=20 B=3 N=12 S=8 M=4 max_seqlen_q=9 max_seqlen_k=30",
-    "T=11 D=576 I=1536 num_heads=9 num_kv_heads=3 head_size=64 rms_norm_eps=1e-5 P=64 R=64 B=2 N=8 S=16 M=4 max_seqlen_q=8 max_seqlen_k=60 qkv_bias=absent o_bias=absent cos_sin_cache=f32",
+    "T=5 D=32 I=88 num_heads=4 num_kv_heads=2 head_size=16 rms_norm_eps=1e-5 is_first_layer=True P=32 R=16 B=5 N=20 S=8 M=4 max_seqlen_q=1 max_seqlen_k=30",
+    "T=19 D=60 I=65 num_heads=3 num_kv_heads=1 head_size=20 rms_norm_eps=1e-5 is_first_layer=False P=40 R=20 B=3 N=12 S=8 M=4 max_seqlen_q=9 max_seqlen_k=30",
+    "T=11 D=576 I=1536 num_heads=9 num_kv_heads=3 head_size=64 rms_norm_eps=1e-5 is_first_layer=False P=64 R=64 B=2 N=8 S=16 M=4 max_seqlen_q=8 max_seqlen_k=60 qkv_bias=absent o_bias=absent cos_sin_cache=f32",
     NULL};
 
 #define FK_OP_DEF "decoder/llama_decoder.def"
