@@ -150,6 +150,7 @@ class Eval(unittest.TestCase):
         self.assertEqual(record["status"], "PASSED")
         self.assertGreater(record["reached"]["llama_mlp"], 0)
         self.assertGreater(record["reached"]["rotary_emb"], 0)
+        self.assertGreater(record["reached"]["rms_norm"], 0)
         # llama_mlp computes the gate itself; the gate's candidate has a run of its own.
         self.assertGreater(record["reached"]["silu_and_mul"], 0)
         self.assertEqual(record["covered_by"], {"silu_and_mul": "llama_mlp"})
@@ -173,8 +174,11 @@ class Eval(unittest.TestCase):
     def test_not_reached(self):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(self.EXAMPLES / "good" / "rms_norm.c", folder)
-            record = self.eval(1, "--candidates", folder)
-        self.assertEqual(record["reached"], {"rms_norm": 0})
+            (pathlib.Path(folder) / "replicated_linear.c").write_text(
+                "#include <fk/candidate.h>\nFK_CANDIDATE(replicated_linear)\n{\n    (void)a;\n    return 0;\n}\n")
+            record = self.eval(1, "--candidates", folder)  # a Llama has no replicated layer: one candidate was not judged
+        self.assertEqual(record["reached"]["replicated_linear"], 0)
+        self.assertGreater(record["reached"]["rms_norm"], 0)
         self.assertIn("no call reached", record["detail"])
 
     def test_bad_input(self):
