@@ -22,6 +22,8 @@
 #define MAX_HALVES 4096
 #define STRETCHES 2        /* pairs of processes at most */
 #define NARROW 0.01 /* relative width of the interval that ends the measurement */
+#define MIN_HALVES_FOR_CLOCKS 12
+#define CLOCK_SLACK_S 1e-3 /* ARBITRARY: what loading and page faults of an honest process were seen to take, twice over */
 #define GOLDEN_SHARE 0.2 /* of the time budget, for goldens of timed calls */
 
 typedef struct timing {
@@ -203,13 +205,13 @@ static double least(const double *values, int n)
 }
 
 /* A runner that works outside its time stamps, on other threads or before and after, spends processor time that they
- * cannot hold. Both sides do the same besides the calls, so the candidate may spend about what the baseline does; the least
- * over batches, since interruptions add to either now and then. */
+ * cannot hold. Both sides do the same besides the calls, so the candidate may spend about what the baseline does. The least
+ * over batches, since interruptions add to either now and then; too few batches say nothing. */
 static fkp_case_status check_clocks(timing *m)
 {
-    if (m->flush_each || m->device) return FKP_PASSED; /* flushing and waiting are work outside the stamps too */
+    if (m->flush_each || m->device || m->halves < MIN_HALVES_FOR_CLOCKS) return FKP_PASSED; /* flushing and waiting are work outside the stamps too */
     double baseline = least(m->hidden[0], m->halves), candidate = least(m->hidden[1], m->halves);
-    if (candidate <= fmax(3 * baseline, 0) + 0.3 * m->claimed[1] * m->threads + 3e-4) return FKP_PASSED;
+    if (candidate <= fmax(3 * baseline, 0) + 0.3 * m->claimed[1] * m->threads + CLOCK_SLACK_S) return FKP_PASSED;
     return fkp_record_end(m->t->record, FKP_IMPLAUSIBLE,
                           "its process works at least %.3f ms of processor time outside the time stamps of every batch (baseline: %.3f ms)",
                           1e3 * candidate, 1e3 * fmax(baseline, 0));
@@ -240,8 +242,9 @@ static fkp_case_status conclude(timing *m)
     if (floor_s > 0 && r->candidate_ms > 0) r->roofline_fraction = 1e3 * floor_s / r->candidate_ms;
     if (roofline->copy_bytes_s > 0 && r->candidate_ms > 0)
         r->copy_fraction = (cost.read_bytes + cost.write_bytes) / roofline->copy_bytes_s / (1e-3 * r->candidate_ms);
-    /* A processor's caches are bigger than one flush empties for sure, and its roofline is measured, not derived. */
-    double slack = t->options->device.type == FK_CPU ? 1.5 : 1.05;
+    /* A processor's caches are bigger than one flush empties for sure, and its roofline was measured at another time, perhaps beside
+     * other programs: between hours machines differ by a factor of two. */
+    double slack = t->options->device.type == FK_CPU ? 3 : 1.05;
     if (r->roofline_fraction > slack)
         return fkp_record_end(r, FKP_IMPLAUSIBLE, "%.4g ms is %.2f times faster than this device can move the data and do the arithmetic",
                               r->candidate_ms, r->roofline_fraction);
