@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Llama's SwiGLU block in two passes over the weights: gate and up rows are multiplied together and gated at once, so that
- * their products never go to memory; then the projection back. A tile is 3 weight rows (or gate/up pairs) times 4 tokens in
- * vector accumulators, dot products run along the features, which both operands hold densely: nothing is packed or transposed.
- * Float32 inside; other dtypes are converted to scratch memory first. */
+/* Llama's SwiGLU block. A decode step (up to four float32 tokens) makes two passes over the weights, whose reading is all that
+ * counts: gate and up rows are multiplied together and gated at once, so that their products never go to memory; then the
+ * projection back. Dot products run along the features, which both operands hold densely: nothing is packed or transposed. More
+ * tokens and other dtypes go through the operators below, which block their products. */
 #include <fk/candidate.h>
 
 #if defined(__AVX512F__)
@@ -107,43 +107,27 @@ static void down_part(void *user, int64_t begin, int64_t end)
     }
 }
 
-typedef struct conversion {
-    const fk_tensor *from;
-    float *to;
-} conversion;
-
-static void convert_part(void *user, int64_t begin, int64_t end)
+/* Through linear and silu_and_mul, as the reference composes it. */
+static int compose(const fk_llama_mlp_args *a, int64_t tokens, int64_t d, int64_t inner)
 {
-    const conversion *c = (const conversion *)user;
-    int64_t rows, cols, stride = fk_row_stride(c->from);
-    fk_rows_cols(c->from, &rows, &cols);
-    for (int64_t r = begin; r < end; r++)
-        for (int64_t i = 0; i < cols; i++) {
-            const uint16_t *half = (const uint16_t *)c->from->data + r * stride + i;
-            c->to[r * cols + i] = c->from->dtype == FK_F32    ? ((const float *)c->from->data)[r * stride + i]
-                                  : c->from->dtype == FK_BF16 ? fkp_f32_from_bf16(*half)
-                                                              : fkp_f32_from_f16(*half);
-        }
+    fk_scratch scratch;
+    int64_t size = a->x->dtype == FK_F32 ? 4 : 2;
+    if (fk_scratch_alloc(a->x, 3 * tokens * inner * size, &scratch) != 0) return -1;
+    fk_tensor both = {scratch.data, a->x->dtype, 2, a->x->device, {tokens, 2 * inner}, {2 * inner, 1}};
+    fk_tensor gated = {(char *)scratch.data + 2 * tokens * inner * size, a->x->dtype, 2, a->x->device, {tokens, inner}, {inner, 1}};
+    fk_tensor x = {a->x->data, a->x->dtype, 2, a->x->device, {tokens, d}, {fk_row_stride(a->x), 1}};
+    fk_tensor y = {a->output->data, a->output->dtype, 2, a->output->device, {tokens, d}, {fk_row_stride(a->output), 1}};
+    fk_linear_args up = {.output = &both, .input = &x, .weight = a->gate_up_proj};
+    fk_silu_and_mul_args gate = {.result = &gated, .input = &both};
+    fk_linear_args down = {.output = &y, .input = &gated, .weight = a->down_proj};
+    int status = fk_lower_linear(&up) || fk_lower_silu_and_mul(&gate) || fk_lower_linear(&down) ? -1 : 0;
+    fk_scratch_free(&scratch);
+    return status;
 }
 
-/* Floats of scratch that as_float needs: none for dense float32 rows. */
-static int64_t room_for(const fk_tensor *t)
+static bool dense_f32(const fk_tensor *t)
 {
-    int64_t rows, cols;
-    fk_rows_cols(t, &rows, &cols);
-    return t->dtype == FK_F32 && (rows <= 1 || fk_row_stride(t) == cols) ? 0 : rows * cols;
-}
-
-/* The tensor as dense float32 rows: itself when it is, else converted into *room, which moves on. */
-static const float *as_float(const fk_tensor *t, float **room)
-{
-    int64_t rows, cols;
-    fk_rows_cols(t, &rows, &cols);
-    if (room_for(t) == 0) return (const float *)t->data;
-    conversion c = {t, *room};
-    fk_candidate_parallel(rows, 1 + 65536 / cols, convert_part, &c);
-    *room += rows * cols;
-    return c.to;
+    return t->dtype == FK_F32 && (t->shape[0] <= 1 || fk_row_stride(t) == t->shape[1]);
 }
 
 FK_CANDIDATE(llama_mlp)
@@ -151,28 +135,15 @@ FK_CANDIDATE(llama_mlp)
     int64_t tokens, d, inner = a->down_proj->shape[1];
     fk_rows_cols(a->x, &tokens, &d);
     if (tokens == 0 || d == 0) return 0;
-    bool direct = a->output->dtype == FK_F32;
-    int64_t floats = tokens * (inner + d) + room_for(a->x) + room_for(a->gate_up_proj) + room_for(a->down_proj);
+    if (tokens > TOKENS || a->x->dtype != FK_F32 || !dense_f32(a->gate_up_proj) || !dense_f32(a->down_proj))
+        return compose(a, tokens, d, inner);
     fk_scratch scratch;
-    if (fk_scratch_alloc(a->x, floats * (int64_t)sizeof(float), &scratch) != 0) return -1;
-    float *room = (float *)scratch.data;
-    block b = {.tokens = tokens, .d = d, .inner = inner, .x_stride = d};
-    b.gated = room;
-    room += tokens * inner;
-    b.y = direct ? FK_PTR(float, a->output) : room;
-    b.y_stride = direct ? fk_row_stride(a->output) : d;
-    if (!direct) room += tokens * d;
-    b.x = as_float(a->x, &room);
-    b.gate_up = as_float(a->gate_up_proj, &room);
-    b.down = as_float(a->down_proj, &room);
+    if (fk_scratch_alloc(a->x, tokens * inner * (int64_t)sizeof(float), &scratch) != 0) return -1;
+    block b = {.x = FK_PTR(const float, a->x), .gate_up = FK_PTR(const float, a->gate_up_proj), .down = FK_PTR(const float, a->down_proj),
+               .gated = (float *)scratch.data, .y = FK_PTR(float, a->output), .tokens = tokens, .d = d, .inner = inner,
+               .x_stride = fk_row_stride(a->x), .y_stride = fk_row_stride(a->output)};
     fk_candidate_parallel(inner, 1 + 16384 / d, gate_up_part, &b);
     fk_candidate_parallel(d, 1 + 16384 / (inner + 1), down_part, &b);
-    if (!direct)
-        for (int64_t t = 0; t < tokens; t++)
-            for (int64_t i = 0; i < d; i++) {
-                uint16_t *half = (uint16_t *)a->output->data + t * fk_row_stride(a->output) + i;
-                *half = a->output->dtype == FK_BF16 ? fkp_bf16_from_f32(b.y[t * d + i]) : fkp_f16_from_f32(b.y[t * d + i]);
-            }
     fk_scratch_free(&scratch);
     return 0;
 }
