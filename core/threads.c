@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A fork-join pool: one generation counter starts a job, one countdown ends it. Workers spin on the counter for a few
- * microseconds (decode steps follow each other closely) and then wait on a condition variable. */
+ * microseconds (decode steps follow each other closely) and then wait on a condition variable. Each thread stays on a processor of
+ * its own: left alone, systems were seen to keep a worker on its waker's processor for as long as the process lived. */
 #define _GNU_SOURCE
 #include "core/threads.h"
 
@@ -16,6 +17,7 @@ static struct {
     pthread_cond_t wake;
     pthread_mutex_t one_job; /* contexts of several threads share the pool, one job at a time */
     int workers;             /* started so far, without the caller */
+    cpu_set_t processors;    /* the process's, before threads were bound; set with the first worker */
     atomic_uint generation;
     atomic_int pending;
     int parts;
@@ -29,7 +31,9 @@ static _Thread_local bool inside_job;
 int fkp_threads_available(void)
 {
     cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int n = 1;
+    if (__atomic_load_n(&pool.workers, __ATOMIC_ACQUIRE) > 0) n = CPU_COUNT(&pool.processors); /* this thread may be bound */
+    else if (sched_getaffinity(0, sizeof set, &set) == 0) n = CPU_COUNT(&set);
     return n < 1 ? 1 : n > FKP_MAX_THREADS ? FKP_MAX_THREADS : n;
 }
 
@@ -39,9 +43,23 @@ static void run_part(int part)
     if (begin < end) pool.fn(pool.user, begin, end);
 }
 
+/* Binds this thread to the `index`-th processor of the process, counted around. */
+static void bind_thread(int index)
+{
+    int n = CPU_COUNT(&pool.processors), left = n > 0 ? index % n : -1;
+    for (int cpu = 0; cpu < CPU_SETSIZE && left >= 0; cpu++) {
+        if (!CPU_ISSET(cpu, &pool.processors) || left-- > 0) continue;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        sched_setaffinity(0, sizeof one, &one); /* refused: the system places the thread */
+    }
+}
+
 static void *worker(void *arg)
 {
     int index = (int)(uintptr_t)arg & 0xff;
+    bind_thread(index);
     unsigned seen = (unsigned)((uintptr_t)arg >> 8);
     inside_job = true;
     for (;;) {
@@ -66,6 +84,10 @@ static void *worker(void *arg)
 /* Under one_job: the counter does not move meanwhile; a worker is born having seen all jobs before its first. */
 static void start_workers(int wanted)
 {
+    if (pool.workers == 0 && wanted > 0) {
+        if (sched_getaffinity(0, sizeof pool.processors, &pool.processors) != 0) CPU_ZERO(&pool.processors);
+        bind_thread(0); /* the first caller: a context belongs to one thread */
+    }
     while (pool.workers < wanted) {
         uintptr_t seen = atomic_load(&pool.generation), index = (uintptr_t)pool.workers + 1;
         pthread_t thread;
@@ -75,7 +97,7 @@ static void start_workers(int wanted)
         int failed = pthread_create(&thread, &attributes, worker, (void *)(seen << 8 | index));
         pthread_attr_destroy(&attributes);
         if (failed) return;
-        pool.workers++;
+        __atomic_store_n(&pool.workers, pool.workers + 1, __ATOMIC_RELEASE);
     }
 }
 
