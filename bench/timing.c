@@ -22,7 +22,7 @@
 #define MAX_HALVES 4096
 #define STRETCHES 2        /* pairs of processes at most */
 #define NARROW 0.01 /* relative width of the interval that ends the measurement */
-#define MIN_HALVES_FOR_CLOCKS 12
+#define MIN_HALVES_FOR_CLOCKS 24 /* twice the fewest that a case has: a short measurement accuses nobody */
 #define CLOCK_SLACK_S 1e-3 /* ARBITRARY: what loading and page faults of an honest process were seen to take, twice over */
 #define GOLDEN_SHARE 0.2 /* of the time budget, for goldens of timed calls */
 

@@ -151,9 +151,9 @@ class Eval(unittest.TestCase):
         self.assertGreater(record["reached"]["llama_mlp"], 0)
         self.assertGreater(record["reached"]["rotary_emb"], 0)
         self.assertGreater(record["reached"]["rms_norm"], 0)
-        # llama_mlp computes the gate itself; the gate's candidate has a run of its own.
+        # Decode steps of llama_mlp gate inside it, prefills through the operator below.
         self.assertGreater(record["reached"]["silu_and_mul"], 0)
-        self.assertEqual(record["covered_by"], {"silu_and_mul": "llama_mlp"})
+        self.assertEqual(record["covered_by"], {})
 
     def test_wrong(self):
         record = self.bad("wrong")

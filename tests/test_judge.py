@@ -174,7 +174,7 @@ class Cases(InFolder):
     def test_given_cases(self):
         code, records = self.bench("--self-test", "--ops", "rms_norm", "--case", "T=2x3 D=40 epsilon=1e-5 dtype=bf16; T=4 D=8 epsilon=0.5",
                                    "--case", "T=1 D=7 epsilon=1e-5 weight=absent")
-        self.assertEqual(code, 0)
+        self.assertEqual(code, 0, [(r["case"], r["status"], r["detail"]) for r in records])
         self.assertEqual({(r["dtype"], r["shapes"], r["source"]) for r in records},
                          {("bf16", "[2, 3, 40] [40]", "given"), ("f32", "[4, 8] [8]", "given"), ("f32", "[1, 7]", "given")})
 
