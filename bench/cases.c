@@ -238,6 +238,14 @@ static void vary(const char *text, const fk_op *op, fk_random *random, char *buf
     }
 }
 
+/* A case planned twice would be judged twice under one key. */
+static bool is_planned(const fkp_case_list *list, const fkp_case *c)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i].op == c->op && strcmp(list->items[i].text, c->text) == 0) return true;
+    return false;
+}
+
 fk_status fkp_cases_fuzz(fkp_case_list *list, const fk_op *op, fk_dtype dtype, int count, uint64_t seed,
                          struct fkp_judge *judge)
 {
@@ -249,7 +257,7 @@ fk_status fkp_cases_fuzz(fkp_case_list *list, const fk_op *op, fk_dtype dtype, i
         vary(op->cases[fkp_random_below(&random, declared)], op, &random, text, sizeof text);
         fkp_case c;
         fk_status status = fkp_case_parse(&c, op, text, dtype);
-        if (status == FK_OK && fkp_judge_accepts(judge, &c)) {
+        if (status == FK_OK && !is_planned(list, &c) && fkp_judge_accepts(judge, &c)) {
             status = set_source(&c, "fuzz");
             if (status == FK_OK) status = fkp_case_list_add(list, &c);
             made++;
