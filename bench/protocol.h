@@ -15,6 +15,7 @@ typedef enum fkp_message_type {
     FKP_MESSAGE_MEMORY,    /* fkp_memory_head, guards[], one descriptor -> fkp_reply */
     FKP_MESSAGE_CASE,      /* fkp_case_head and what follows it -> fkp_reply */
     FKP_MESSAGE_FLUSH,     /* nothing -> fkp_reply */
+    FKP_MESSAGE_RECORD,    /* fkp_run_head, slots[] -> fkp_reply: keeps the calls as graphs, one a sample, and runs none */
     FKP_MESSAGE_RUN,       /* fkp_run_head, slots[] -> fkp_reply, seconds[] */
     FKP_MESSAGE_REPLY,
 } fkp_message_type;
@@ -33,7 +34,8 @@ typedef struct fkp_reply {
     int32_t status; /* fk_status */
     int32_t num_samples;
     int32_t calls; /* calls that were finished */
-    int32_t queued; /* RUN: all calls were on their way before the first sample began */
+    int32_t queued;   /* RUN: all calls were on their way before the first sample began */
+    int32_t recorded; /* RECORD: the graphs are there; else `error` says why the calls can't be kept */
     double empty_call_s;      /* HELLO: what timing a call of nothing measures */
     double enqueue_s;         /* RUN: what the host took to send all calls on their way */
     char implementation[48];  /* CASE: which implementation runs */
@@ -68,6 +70,7 @@ typedef struct fkp_run_head {
     int32_t calls_per_sample; /* calls between two time stamps */
     int32_t flush_each;       /* flush caches before each sample, outside the time stamps */
     int32_t queue;            /* devices: flush caches until all calls are on their way, so that none waits for the host */
+    int32_t replay;           /* the graphs of the last RECORD, which had the same calls, in place of the calls */
 } fkp_run_head;
 
 typedef struct fkp_message {

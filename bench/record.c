@@ -96,6 +96,7 @@ fk_status fkp_record_to_json(const fkp_record *r, const fkp_case *c, json_t *obj
     json_object_set_new(object, "slots", json_integer(r->slots));
     json_object_set_new(object, "calls_per_sample", json_integer(r->calls_per_sample));
     json_object_set_new(object, "processes", json_integer(r->processes));
+    json_object_set_new(object, "replayed", json_boolean(r->replayed));
     json_object_set_new(object, "launch_bound", json_boolean(r->launch_bound));
     json_object_set_new(object, "mismatches", mismatches_to_json(r));
     json_object_set_new(object, "detail", text(r->detail));

@@ -50,6 +50,7 @@ typedef struct fkp_record {
     int rounds, pairs, timed_calls, timed_golden; /* timed outputs all compared; so many with the golden itself */
     int slots, calls_per_sample;
     int processes;     /* pairs of runners that measured */
+    bool replayed;     /* calls were timed as replays of a graph */
     bool launch_bound; /* a call is no longer than starting a kernel */
     fkp_mismatch mismatches[FKP_MAX_MISMATCHES];
     int num_mismatches;

@@ -64,7 +64,8 @@ fk_status fk_roofline_load(fk_device device, const char *cache_dir, fk_roofline 
                               .read_bytes_s = rate(rates, "read_gb_s", 1e9),
                               .f32_flops = rate(rates, "fp32_gflops", 1e9),
                               .bf16_flops = rate(rates, "bf16_gflops", 1e9),
-                              .empty_call_s = rate(rates, "empty_call_us", 1e-6)};
+                              .empty_call_s = rate(rates, "empty_call_us", 1e-6),
+                              .empty_replay_s = rate(rates, "empty_replay_us", 1e-6)};
     json_decref(json);
     if (roofline->copy_bytes_s <= 0)
         return fk_fail(FK_ERROR_INVALID, "%s holds no roofline; measure again: fastkernels doctor --measure --device %s", path,
@@ -85,6 +86,7 @@ json_t *fk_roofline_json(const fk_roofline *roofline)
     json_object_set_new(json, "fp32_gflops", real_or_null(roofline->f32_flops / 1e9));
     json_object_set_new(json, "bf16_gflops", real_or_null(roofline->bf16_flops / 1e9));
     json_object_set_new(json, "empty_call_us", real_or_null(roofline->empty_call_s * 1e6));
+    json_object_set_new(json, "empty_replay_us", real_or_null(roofline->empty_replay_s * 1e6));
     return json;
 }
 

@@ -15,7 +15,7 @@ fk_status fk_roofline_measure(fk_device device, const char *cache_dir, fk_roofli
 /* Loads, or measures and saves when nothing was saved. A cache that cannot be written is no failure. */
 fk_status fk_roofline_get(fk_device device, const char *cache_dir, fk_roofline *roofline);
 
-/* {copy_gb_s, read_gb_s, fp32_gflops, bf16_gflops, empty_call_us}; a rate that the device has not is null. */
+/* {copy_gb_s, read_gb_s, fp32_gflops, bf16_gflops, empty_call_us, empty_replay_us}; a rate that the device has not is null. */
 json_t *fk_roofline_json(const fk_roofline *roofline);
 
 /* Least seconds that this work takes at the ceilings: the slower of memory and arithmetic. `bf16`: matrix products in

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -43,7 +44,11 @@ typedef struct runner {
     int max_samples;
     void *lead; /* device memory that is filled while the host sends calls */
     double fill_s; /* of filling it once */
-    double call_enqueue_s; /* least that the host took to send a call of the case on its way; 0: unknown */
+    double call_enqueue_s[2]; /* least that the host took to send a call of the case on its way, [1] in a graph; 0: unknown */
+    bool primed;   /* the case was called where its memory lies now: whatever it needs besides is there */
+    void **graphs; /* recorded samples */
+    int num_graphs;
+    int32_t graph_calls, graph_calls_per_sample; /* as they were recorded */
 } runner;
 
 /* The process may use so many processors: the first ones of its mask. Threads of every pool inherit it. */
@@ -141,8 +146,17 @@ static fk_status handle_memory(runner *r, const fkp_message *m)
     return FK_OK;
 }
 
+static void forget_graphs(runner *r)
+{
+    for (int i = 0; i < r->num_graphs; i++) r->backend->graph_destroy(r->backend, r->graphs[i]);
+    free(r->graphs);
+    r->graphs = NULL;
+    r->num_graphs = 0;
+}
+
 static void forget_case(runner *r)
 {
+    forget_graphs(r);
     free(r->args);
     free(r->tensors);
     free(r->strings);
@@ -150,7 +164,7 @@ static void forget_case(runner *r)
     r->tensors = NULL;
     r->strings = NULL;
     r->num_slots = 0;
-    r->call_enqueue_s = 0;
+    r->call_enqueue_s[0] = r->call_enqueue_s[1] = 0;
 }
 
 /* Writes the argument structs of all slots. */
@@ -185,6 +199,16 @@ static fk_status build_slots(runner *r, const fkp_case_head *head, const uint64_
     return FK_OK;
 }
 
+/* Scratch memory begins somewhere else for each placement of the case: where it lies decides which part of a device's cache
+ * serves it, several percent of a short call. */
+static fk_status shift_scratch(runner *r)
+{
+    uint32_t steps = 0;
+    if (getrandom(&steps, sizeof steps, 0) != sizeof steps) return fk_fail(FK_ERROR_IO, "no random numbers");
+    fk_ctx_reset(r->ctx);
+    return fk_ctx_scratch(r->ctx, 256 * (size_t)(1 + steps % 4096)) ? FK_OK : fk_ctx_status(r->ctx);
+}
+
 static fk_status handle_case(runner *r, const fkp_message *m, fkp_reply *reply)
 {
     fkp_case_head head;
@@ -206,7 +230,9 @@ static fk_status handle_case(runner *r, const fkp_message *m, fkp_reply *reply)
     memcpy(r->strings, offsets + slots * fields, head.string_bytes);
     r->strings[head.string_bytes] = 0;
     FK_TRY(build_slots(r, &head, scalars, tensors, offsets));
+    r->primed = false;
     fk_ctx_clear(r->ctx);
+    FK_TRY(shift_scratch(r));
     r->impl = fk_door_select(r->ctx, r->op, r->args);
     if (!r->impl) return fk_ctx_status(r->ctx);
     snprintf(reply->implementation, sizeof reply->implementation, "%s", r->impl->name);
@@ -266,12 +292,20 @@ static fk_status make_lead(runner *r)
 }
 
 /* Leaves the caches cold and the device busy for as long as the host needs to send `calls` calls. */
-static fk_status lead_in(runner *r, int calls)
+static fk_status lead_in(runner *r, const fkp_run_head *head, int calls)
 {
-    double wanted = 20e-6 + 1.5 * calls * (r->call_enqueue_s > 0 ? r->call_enqueue_s : FIRST_ENQUEUE_S);
+    double call_s = r->call_enqueue_s[head->replay != 0], wanted = 20e-6 + 1.5 * calls * (call_s > 0 ? call_s : FIRST_ENQUEUE_S);
     if (wanted > LONGEST_LEAD_S) wanted = LONGEST_LEAD_S;
-    FK_TRY(r->backend->flush_cache(r->backend, fk_ctx_stream(r->ctx)));
     for (double lead = 0; lead < wanted; lead += r->fill_s) FK_TRY(fill_lead(r));
+    return r->backend->flush_cache(r->backend, fk_ctx_stream(r->ctx));
+}
+
+/* The calls of sample s. */
+static fk_status send_sample(runner *r, const fkp_run_head *head, const int32_t *slots, int s)
+{
+    int from = s * head->calls_per_sample, to = from + head->calls_per_sample;
+    if (head->replay) return r->backend->graph_replay(r->backend, fk_ctx_stream(r->ctx), r->graphs[s]);
+    for (int i = from; i < to && i < head->num_calls; i++) FK_TRY(call(r, slots[i]));
     return FK_OK;
 }
 
@@ -280,12 +314,10 @@ static fk_status send_each(runner *r, const fkp_run_head *head, const int32_t *s
 {
     *enqueue_s = 0;
     for (int s = 0; s < samples; s++) {
-        int from = s * head->calls_per_sample, to = from + head->calls_per_sample;
-        if (to > head->num_calls) to = head->num_calls;
-        FK_TRY(lead_in(r, to - from));
+        FK_TRY(lead_in(r, head, head->calls_per_sample));
         double begin = fkp_now();
         FK_TRY(stamp(r, 2 * s));
-        for (int i = from; i < to; i++) FK_TRY(call(r, slots[i]));
+        FK_TRY(send_sample(r, head, slots, s));
         FK_TRY(stamp(r, 2 * s + 1));
         *enqueue_s += fkp_now() - begin;
     }
@@ -293,15 +325,14 @@ static fk_status send_each(runner *r, const fkp_run_head *head, const int32_t *s
 }
 
 /* Samples behind one lead-in; stamps s and s + 1 are those of sample s. */
-static fk_status send_all(runner *r, const fkp_run_head *head, const int32_t *slots, double *enqueue_s)
+static fk_status send_all(runner *r, const fkp_run_head *head, const int32_t *slots, int samples, double *enqueue_s)
 {
-    FK_TRY(lead_in(r, head->num_calls));
+    FK_TRY(lead_in(r, head, head->num_calls));
     double begin = fkp_now();
-    int samples = 0;
-    FK_TRY(stamp(r, samples++));
-    for (int i = 0; i < head->num_calls; i++) {
-        FK_TRY(call(r, slots[i]));
-        if ((i + 1) % head->calls_per_sample == 0 || i + 1 == head->num_calls) FK_TRY(stamp(r, samples++));
+    FK_TRY(stamp(r, 0));
+    for (int s = 0; s < samples; s++) {
+        FK_TRY(send_sample(r, head, slots, s));
+        FK_TRY(stamp(r, s + 1));
     }
     *enqueue_s = fkp_now() - begin;
     return FK_OK;
@@ -316,30 +347,86 @@ static fk_status queued_samples(runner *r, const fkp_run_head *head, const int32
     FK_TRY(make_lead(r));
     begin = fkp_now();
     FK_TRY(stamp(r, before));
-    FK_TRY(each ? send_each(r, head, slots, samples, &reply->enqueue_s) : send_all(r, head, slots, &reply->enqueue_s));
+    FK_TRY(each ? send_each(r, head, slots, samples, &reply->enqueue_s) : send_all(r, head, slots, samples, &reply->enqueue_s));
     sent = fkp_now();
     FK_TRY(fk_ctx_synchronize(r->ctx));
     for (int s = 0; s < samples; s++) FK_TRY(elapsed(r, each ? 2 * s : s, each ? 2 * s + 1 : s + 1, &r->seconds[s]));
     FK_TRY(elapsed(r, before, 0, &lead_s));
     reply->queued = each || sent - begin < lead_s;
-    double call_s = reply->enqueue_s / head->num_calls;
-    if (!(r->call_enqueue_s > 0) || call_s < r->call_enqueue_s) r->call_enqueue_s = call_s;
+    double call_s = reply->enqueue_s / head->num_calls, *least = &r->call_enqueue_s[head->replay != 0];
+    if (!(*least > 0) || call_s < *least) *least = call_s;
     reply->num_samples = samples;
     reply->calls = head->num_calls;
     return FK_OK;
 }
 
+/* Head and slots of a RECORD or RUN message. */
+static fk_status read_run(const runner *r, const fkp_message *m, fkp_run_head *head, const int32_t **slots)
+{
+    if (m->bytes < sizeof *head || !r->impl) return fk_fail(FK_ERROR_INTERNAL, "run before a case");
+    memcpy(head, m->payload, sizeof *head);
+    if (head->num_calls < 1 || head->calls_per_sample < 1 || m->bytes != sizeof *head + 4 * (uint64_t)head->num_calls)
+        return fk_fail(FK_ERROR_INTERNAL, "run message cut off");
+    *slots = (const int32_t *)((const char *)m->payload + sizeof *head);
+    for (int i = 0; i < head->num_calls; i++)
+        if ((*slots)[i] < 0 || (*slots)[i] >= r->num_slots)
+            return fk_fail(FK_ERROR_INTERNAL, "slot %d of %d", (*slots)[i], r->num_slots);
+    return FK_OK;
+}
+
+static int samples_of(const fkp_run_head *head)
+{
+    return (head->num_calls + head->calls_per_sample - 1) / head->calls_per_sample;
+}
+
+/* Keeps sample s as a graph. */
+static fk_status record_sample(runner *r, const fkp_run_head *head, const int32_t *slots, int s)
+{
+    void *stream = fk_ctx_stream(r->ctx);
+    FK_TRY(r->backend->graph_begin(r->backend, stream));
+    fk_status sent = send_sample(r, head, slots, s), status = r->backend->graph_end(r->backend, stream, &r->graphs[s]);
+    if (r->graphs[s]) r->num_graphs = s + 1;
+    return sent != FK_OK ? sent : status;
+}
+
+/* Calls that no graph holds are no failure: they are timed as they are. */
+static fk_status handle_record(runner *r, const fkp_message *m, fkp_reply *reply)
+{
+    fkp_run_head head;
+    const int32_t *slots;
+    FK_TRY(read_run(r, m, &head, &slots));
+    forget_graphs(r);
+    if (!r->backend->graph_begin) return FK_OK;
+    int samples = samples_of(&head);
+    r->graphs = calloc((size_t)samples, sizeof *r->graphs);
+    if (!r->graphs) return fk_fail(FK_ERROR_MEMORY, "out of memory for %d graphs", samples);
+    fk_ctx_clear(r->ctx);
+    if (!r->primed) FK_TRY(call(r, slots[0])); /* scratch grows now: no graph can hold that */
+    r->primed = true;
+    FK_TRY(fk_ctx_synchronize(r->ctx));
+    head.replay = false;
+    for (int s = 0; s < samples; s++)
+        if (record_sample(r, &head, slots, s) != FK_OK) {
+            snprintf(reply->error, sizeof reply->error, "%s", fk_error_message());
+            fk_ctx_clear(r->ctx);
+            forget_graphs(r);
+            return FK_OK;
+        }
+    r->graph_calls = head.num_calls;
+    r->graph_calls_per_sample = head.calls_per_sample;
+    reply->recorded = true;
+    return fk_ctx_synchronize(r->ctx);
+}
+
 static fk_status handle_run(runner *r, const fkp_message *m, fkp_reply *reply)
 {
     fkp_run_head head;
-    if (m->bytes < sizeof head || !r->impl) return fk_fail(FK_ERROR_INTERNAL, "run before a case");
-    memcpy(&head, m->payload, sizeof head);
-    if (head.num_calls < 1 || head.calls_per_sample < 1 || m->bytes != sizeof head + 4 * (uint64_t)head.num_calls)
-        return fk_fail(FK_ERROR_INTERNAL, "run message cut off");
-    const int32_t *slots = (const int32_t *)((const char *)m->payload + sizeof head);
-    for (int i = 0; i < head.num_calls; i++)
-        if (slots[i] < 0 || slots[i] >= r->num_slots) return fk_fail(FK_ERROR_INTERNAL, "slot %d of %d", slots[i], r->num_slots);
-    int samples = (head.num_calls + head.calls_per_sample - 1) / head.calls_per_sample;
+    const int32_t *slots;
+    FK_TRY(read_run(r, m, &head, &slots));
+    int samples = samples_of(&head);
+    if (head.replay && (!head.queue || r->num_graphs != samples || r->graph_calls != head.num_calls ||
+                        r->graph_calls_per_sample != head.calls_per_sample))
+        return fk_fail(FK_ERROR_INTERNAL, "replay of what was not recorded");
     if (samples > r->max_samples) {
         free(r->seconds);
         r->max_samples = 0;
@@ -368,6 +455,7 @@ static fk_status handle(runner *r, const fkp_message *m, fkp_reply *reply)
     case FKP_MESSAGE_FLUSH:
         FK_TRY(r->backend->flush_cache(r->backend, fk_ctx_stream(r->ctx)));
         return fk_ctx_synchronize(r->ctx);
+    case FKP_MESSAGE_RECORD: return handle_record(r, m, reply);
     case FKP_MESSAGE_RUN: return handle_run(r, m, reply);
     default: return fk_fail(FK_ERROR_INTERNAL, "message of unknown type %u", m->type);
     }

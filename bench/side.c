@@ -246,6 +246,15 @@ fk_status fkp_side_read(fkp_side *side, fkp_range range, char **image)
     return FK_OK;
 }
 
+fkp_case_status fkp_side_record(fkp_side *side, const fkp_run_head *head, const int32_t *slots, double timeout_s,
+                                fkp_record *record, bool *recorded)
+{
+    fkp_part parts[2] = {{head, sizeof *head}, {slots, (uint64_t)head->num_calls * sizeof *slots}};
+    fkp_case_status result = fkp_side_ask(side, FKP_MESSAGE_RECORD, parts, 2, -1, timeout_s, record);
+    *recorded = result == FKP_PASSED && fkp_side_reply(side)->recorded;
+    return result;
+}
+
 fkp_case_status fkp_side_run(fkp_side *side, const fkp_run_head *head, const int32_t *slots, double timeout_s, fkp_record *record)
 {
     fkp_part parts[2] = {{head, sizeof *head}, {slots, (uint64_t)head->num_calls * sizeof *slots}};

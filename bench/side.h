@@ -49,6 +49,9 @@ fkp_case_status fkp_side_share(fkp_side *side, const fkp_layout *layout, const f
 /* Copies a range of the judge's image into the side's memory, and back (returns the image of the side's memory). */
 fk_status fkp_side_write(fkp_side *side, const char *image, fkp_range range);
 fk_status fkp_side_read(fkp_side *side, fkp_range range, char **image);
+/* Keeps the calls of a run to come as graphs; *recorded is false when they can't be kept. */
+fkp_case_status fkp_side_record(fkp_side *side, const fkp_run_head *head, const int32_t *slots, double timeout_s,
+                                fkp_record *record, bool *recorded);
 /* Calls of the case in these slots, as head says. */
 fkp_case_status fkp_side_run(fkp_side *side, const fkp_run_head *head, const int32_t *slots, double timeout_s, fkp_record *record);
 /* Ends the runner's process; the next start makes a new one. */

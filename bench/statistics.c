@@ -104,9 +104,23 @@ bool fkp_ratio_of_blocks(const double *baseline, const double *candidate, int n,
     return good;
 }
 
-fkp_ratio fkp_ratio_join(const fkp_ratio *a, const fkp_ratio *b)
+void fkp_ratio_join(const fkp_ratio *parts, int n, fkp_ratio *out)
 {
-    return (fkp_ratio){sqrt(a->ratio * b->ratio), fmin(a->low, b->low), fmax(a->high, b->high)};
+    double mean = 0, squares = 0, within = 0, low = 0, high = 0;
+    for (int i = 0; i < n; i++) {
+        double half_width = 0.5 * log(parts[i].high / parts[i].low);
+        mean += log(parts[i].ratio) / n;
+        within += half_width * half_width / ((double)n * n);
+        low = fmin(i ? low : 1e300, log(parts[i].low));
+        high = fmax(i ? high : -1e300, log(parts[i].high));
+    }
+    for (int i = 0; i < n; i++) squares += (log(parts[i].ratio) - mean) * (log(parts[i].ratio) - mean);
+    if (n > 2) { /* of two, Student's t says nothing: the interval covers both */
+        double half_width = fmax(sqrt(within), student(n - 1) * sqrt(squares / ((double)n * (n - 1))));
+        low = mean - half_width;
+        high = mean + half_width;
+    }
+    *out = (fkp_ratio){exp(mean), exp(low), exp(high)};
 }
 
 fkp_verdict fkp_ratio_verdict(const fkp_ratio *r)

@@ -21,8 +21,9 @@ double fkp_midmean(double *values, int n);
  * fifths, and the interval is Yuen's: Student's t of what the blocks differ by, so that what a block shares widens it.
  * Times are positive; n is at least 2 blocks. False when memory runs out. */
 bool fkp_ratio_of_blocks(const double *baseline, const double *candidate, int n, int block, fkp_ratio *out);
-/* Two measurements by two pairs of processes: the interval covers both, since where code lies differs by process. */
-fkp_ratio fkp_ratio_join(const fkp_ratio *a, const fkp_ratio *b);
+/* Measurements by n pairs of processes, which differ in where code and heap lie: the geometric mean. The interval of two
+ * covers both; that of more is Student's t of what they differ by, and no narrower than their own intervals allow. */
+void fkp_ratio_join(const fkp_ratio *parts, int n, fkp_ratio *out);
 /* SAME when the whole interval lies within 0.98 to 1.02; else FASTER above 1, SLOWER below 1, UNDECIDED across it. */
 fkp_verdict fkp_ratio_verdict(const fkp_ratio *ratio);
 const char *fkp_verdict_name(fkp_verdict verdict); /* "" for none */

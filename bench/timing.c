@@ -14,13 +14,14 @@
 
 #define PROBE_SLOTS 4
 #define MIN_SAMPLE_S 10e-6 /* shorter calls are timed several at a time: the clock ticks in some 20 ns */
-#define MIN_SAMPLE_DEVICE_S 40e-6 /* a stamp is work for a device, too */
+#define MIN_SAMPLE_DEVICE_S 80e-6 /* a stamp and the beginning of a graph are work for a device, too */
 #define QUEUE_S 1.5e-3     /* of the host's sending: some 700 launches; drivers queue 1000 */
 #define MIN_BLOCKS 6
 #define LEAST_BLOCKS 3     /* however slow a call is */
 #define MAX_PAIRS 8192     /* of one pair of processes */
 #define MAX_HALVES 4096
 #define STRETCHES 2        /* pairs of processes at most */
+#define STRETCHES_DEVICE 5 /* many short samples, and a placement of code and scratch for each process */
 #define NARROW 0.01 /* relative width of the interval that ends the measurement */
 #define MIN_HALVES_FOR_CLOCKS 24 /* twice the fewest that a case has: a short measurement accuses nobody */
 #define CLOCK_SLACK_S 1e-3 /* ARBITRARY: what loading and page faults of an honest process were seen to take, twice over */
@@ -33,6 +34,7 @@ typedef struct timing {
     int dropped;          /* samples at a batch's begin that count for nothing: they fetch the code */
     bool flush_each;      /* before each sample instead of once a batch */
     bool device;          /* not the CPU: samples are queued, see bench/runner.c */
+    bool replay;          /* as graphs: what a host's sending costs differs by 5 % between processes of the same code */
     bool keep;            /* false while probing */
     int32_t *order;
     double *seconds[2];   /* [baseline, candidate][pair], of calls_per_sample calls */
@@ -53,12 +55,31 @@ static int samples_of(const timing *m)
     return m->calls / m->calls_per_sample - m->dropped; /* a last, shorter sample counts for nothing */
 }
 
+static fkp_run_head run_head(const timing *m)
+{
+    return (fkp_run_head){m->calls, m->calls_per_sample, m->flush_each, m->device, m->replay};
+}
+
+/* Both sides keep the calls of the batch as graphs, or neither does. The values do not exist yet: what a side does while it
+ * records is of no use to it. */
+static fkp_case_status record_batch(timing *m)
+{
+    fkp_trial *t = m->t;
+    fkp_side *sides[2] = {t->baseline, t->candidate};
+    fkp_run_head head = run_head(m);
+    for (int i = 0; i < 2 && m->replay; i++) {
+        fkp_case_status result = fkp_side_record(sides[i], &head, m->order, t->options->timeout_s, t->record, &m->replay);
+        if (result != FKP_PASSED) return result;
+    }
+    return FKP_PASSED;
+}
+
 static fkp_case_status run_batch(timing *m, int which)
 {
     fkp_trial *t = m->t;
     fkp_side *side = which ? t->candidate : t->baseline;
     double timeout_s = t->options->timeout_s + 50 * m->batch_s;
-    fkp_run_head head = {m->calls, m->calls_per_sample, m->flush_each, m->device};
+    fkp_run_head head = run_head(m);
     fkp_case_status result;
     if (!m->flush_each && !m->device) {
         result = fkp_side_ask(side, FKP_MESSAGE_FLUSH, NULL, 0, -1, t->options->timeout_s, t->record);
@@ -122,20 +143,20 @@ static fkp_case_status check_batch(timing *m)
 static fkp_case_status half_block(timing *m, bool candidate_first)
 {
     fkp_trial *t = m->t;
-    for (int s = 0; s < m->calls; s++) {
-        fkp_trial_prepare(t, s, FKP_VALUES_NORMAL);
-        fkp_case_status result = fkp_trial_write_slot(t, t->baseline, s);
-        if (result == FKP_PASSED) result = fkp_trial_write_slot(t, t->candidate, s);
-        if (result != FKP_PASSED) return result;
-        m->order[s] = s;
-    }
+    for (int s = 0; s < m->calls; s++) m->order[s] = s;
     for (int i = m->calls - 1; i > 0; i--) {
         int j = (int)fkp_random_below(&t->random, i + 1);
         int32_t swap = m->order[i];
         m->order[i] = m->order[j];
         m->order[j] = swap;
     }
-    fkp_case_status result = run_batch(m, candidate_first);
+    fkp_case_status result = record_batch(m);
+    for (int s = 0; s < m->calls && result == FKP_PASSED; s++) {
+        fkp_trial_prepare(t, s, FKP_VALUES_NORMAL);
+        result = fkp_trial_write_slot(t, t->baseline, s);
+        if (result == FKP_PASSED) result = fkp_trial_write_slot(t, t->candidate, s);
+    }
+    if (result == FKP_PASSED) result = run_batch(m, candidate_first);
     if (result == FKP_PASSED) result = run_batch(m, !candidate_first);
     if (result == FKP_PASSED) result = check_batch(m);
     if (result != FKP_PASSED) return result;
@@ -162,14 +183,16 @@ static fkp_case_status move_memory(timing *m)
     return FKP_PASSED;
 }
 
-/* The first calls of new processes, which load code and choose algorithms: they count for nothing. */
+/* The first calls of new processes, which load code and choose algorithms (no graph can hold that): they count for nothing. */
 static fkp_case_status warm_up(timing *m)
 {
     int calls = m->calls;
-    m->keep = false;
+    bool replay = m->replay;
+    m->keep = m->replay = false;
     if (m->calls > PROBE_SLOTS) m->calls = PROBE_SLOTS;
     fkp_case_status result = half_block(m, false);
     m->calls = calls;
+    m->replay = replay;
     m->keep = true;
     return result;
 }
@@ -191,9 +214,10 @@ static fkp_case_status probe(timing *m)
     if (m->device && m->enqueue_s > 0) fit = fmin(fit, QUEUE_S / m->enqueue_s);
     m->calls = fit < 1 ? 1 : fit > m->calls ? m->calls : (int)fit;
     int group = shortest > 0 ? (int)ceil((m->device ? MIN_SAMPLE_DEVICE_S : MIN_SAMPLE_S) / shortest) : 8;
-    int most = m->calls / 8 > 1 ? m->calls / 8 : 1;
+    int fewest = m->device ? 3 : 8, most = m->calls / fewest > 1 ? m->calls / fewest : 1; /* samples of a batch */
     m->calls_per_sample = m->flush_each || group < 1 ? 1 : group > most ? most : group;
-    m->dropped = m->device && !m->flush_each && m->calls / m->calls_per_sample >= 4;
+    m->dropped = m->device && !m->flush_each && m->calls / m->calls_per_sample >= 3;
+    m->replay = m->device && !m->flush_each; /* one call alone is shorter than the beginning of a graph */
     return FKP_PASSED;
 }
 
@@ -226,11 +250,20 @@ static fkp_case_status conclude(timing *m)
     r->verdict = fkp_ratio_verdict(&r->speedup);
     r->baseline_ms = 1e3 * fkp_midmean(m->seconds[0], m->pairs) / m->calls_per_sample;
     r->candidate_ms = 1e3 * fkp_midmean(m->seconds[1], m->pairs) / m->calls_per_sample;
-    double least_ms = fmin(r->baseline_ms, r->candidate_ms);
-    r->launch_bound = m->device && (least_ms < 1.2e3 * t->options->roofline.empty_call_s || m->unqueued > m->halves);
+    double least_ms = fmin(r->baseline_ms, r->candidate_ms), most_ms = fmax(r->baseline_ms, r->candidate_ms);
+    r->replayed = m->replay;
+    double start_ms = 1e3 * (m->replay ? t->options->roofline.empty_replay_s : t->options->roofline.empty_call_s);
+    if (m->device && most_ms < 0.3 * start_ms) {
+        r->speedup = (fkp_ratio){0};
+        r->verdict = FKP_VERDICT_NONE;
+        r->baseline_ms = r->candidate_ms = 0;
+        r->pairs = 0; /* not timed */
+        return fkp_record_end(r, FKP_PASSED, "neither side has anything to do: nothing to time");
+    }
+    r->launch_bound = m->device && (least_ms < 1.2 * start_ms || m->unqueued > m->halves);
     if (r->launch_bound)
         snprintf(r->detail, sizeof r->detail, "launch-bound: %.4g ms a call is about what starting a kernel takes (%.4g ms)", least_ms,
-                 1e3 * t->options->roofline.empty_call_s);
+                 start_ms);
     fkp_case_status result = check_clocks(m);
     if (result != FKP_PASSED) return result;
     const fk_roofline *roofline = &t->options->roofline;
@@ -301,15 +334,20 @@ static fkp_case_status renew_processes(timing *m)
 
 static fkp_case_status measure_all(timing *m)
 {
-    fkp_ratio *ratio = &m->t->record->speedup, second;
+    fkp_record *r = m->t->record;
+    fkp_ratio parts[STRETCHES_DEVICE];
+    int most = m->device ? STRETCHES_DEVICE : STRETCHES;
     fkp_case_status result = probe(m);
-    if (result == FKP_PASSED) result = measure(m, ratio);
-    m->t->record->processes = 1;
-    if (result != FKP_PASSED || !doubtful(m, ratio)) return result;
-    result = renew_processes(m);
-    if (result == FKP_PASSED) result = measure(m, &second);
-    if (result == FKP_PASSED) *ratio = fkp_ratio_join(ratio, &second);
-    m->t->record->processes = STRETCHES;
+    for (r->processes = 0; result == FKP_PASSED && r->processes < most;) {
+        if (r->processes > 0) result = renew_processes(m);
+        if (result == FKP_PASSED) result = measure(m, &parts[r->processes]);
+        if (result != FKP_PASSED) break;
+        fkp_ratio_join(parts, ++r->processes, &r->speedup);
+        bool stop = m->t->options->interrupted && m->t->options->interrupted();
+        /* Calls on so much data that preparing it takes seconds are long: processes hardly differ on them. */
+        stop = stop || (m->device && fkp_now() - m->started > STRETCHES_DEVICE * (m->t->options->time_budget_s + 1));
+        if (stop || !(doubtful(m, &r->speedup) || (m->device && fkp_ratio_verdict(&r->speedup) == FKP_UNDECIDED))) break;
+    }
     return result;
 }
 
@@ -322,8 +360,8 @@ fkp_case_status fkp_trial_time(fkp_trial *t)
     m.threads = t->options->threads > 0 ? t->options->threads : fkp_threads_available();
     m.order = calloc(slots, sizeof *m.order);
     for (int i = 0; i < 2; i++) {
-        m.seconds[i] = calloc(STRETCHES * (MAX_PAIRS + 2 * slots), sizeof(double));
-        m.hidden[i] = calloc(STRETCHES * MAX_HALVES, sizeof(double));
+        m.seconds[i] = calloc(STRETCHES_DEVICE * (MAX_PAIRS + 2 * slots), sizeof(double));
+        m.hidden[i] = calloc(STRETCHES_DEVICE * MAX_HALVES, sizeof(double));
     }
     fkp_case_status result;
     if (!m.order || !m.seconds[0] || !m.seconds[1] || !m.hidden[0] || !m.hidden[1])

@@ -13,6 +13,7 @@
 #include "core/compare.h"
 
 #define SLOT_BUDGET_BYTES ((uint64_t)24 << 20) /* a side */
+#define SLOT_BUDGET_DEVICE_BYTES ((uint64_t)64 << 20) /* calls are shorter there, and more go into a sample */
 #define MAX_SLOTS 256
 
 static bool written(const fkp_trial *t, int f)
@@ -57,7 +58,8 @@ fk_status fkp_trial_init(fkp_trial *t, const fkp_judge_options *options, const f
     *t = (fkp_trial){.options = options, .c = c, .record = record, .baseline = baseline, .candidate = candidate,
                      .reference = reference, .random = {seed}, .golden_slot = -1};
     bool host = options->device.type == FK_CPU;
-    fk_status status = fkp_layout_init(&t->layout, c->op, c->args, host, MAX_SLOTS, SLOT_BUDGET_BYTES);
+    fk_status status = fkp_layout_init(&t->layout, c->op, c->args, host, MAX_SLOTS,
+                                        host ? SLOT_BUDGET_BYTES : SLOT_BUDGET_DEVICE_BYTES);
     if (status != FK_OK) goto done;
     t->image = aligned_alloc(4096, (t->layout.bytes + 4095) / 4096 * 4096);
     t->filled = calloc((size_t)c->op->num_fields, sizeof *t->filled);

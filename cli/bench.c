@@ -36,7 +36,8 @@ static const fkp_option options[] = {
     {"dtype", FKP_OPT_STRING, AT(dtype), "D", "dtype of declared cases; f32 on the CPU, bf16 on a GPU", .max = 0},
     {"fuzz", FKP_OPT_INT, AT(fuzz), "N", "N more cases an operator, of random shapes around the declared ones", .max = 10000},
     {"max-cases", FKP_OPT_INT, AT(max_cases), "N", "of a capture at most N cases an operator: smallest, largest, middle, then the most frequent", "8", .min = 1, .max = 1e6},
-    {"min-time-ms", FKP_OPT_REAL, AT(min_time_ms), "MS", "time spent on timing a case unless 1 % certainty comes earlier", "300", .min = 1, .max = 1e7},
+    {"min-time-ms", FKP_OPT_REAL, AT(min_time_ms), "MS", "time spent on timing a case unless 1 % certainty comes earlier; 300 on the CPU, 1000 on a GPU",
+     .min = 1, .max = 1e7},
     {"resume", FKP_OPT_FLAG, AT(resume), NULL, "keep finished cases of the result file (without -o: of the newest one)", .max = 0},
     {"build-only", FKP_OPT_FLAG, AT(build_only), NULL, "compile the candidates and stop", .max = 0},
     {"output", FKP_OPT_STRING, AT(output), "FILE", "result file, one JSON object a line; default results/<device>/<date>-bench.json", .letter = 'o'},
@@ -315,7 +316,8 @@ static fk_status prepare(bench *b, char *folder, size_t size)
     if (o->build_only) return FK_OK;
     snprintf(folder, size, "/tmp/fastkernels-XXXXXX");
     if (!mkdtemp(folder)) return fk_fail(FK_ERROR_IO, "cannot make a folder in /tmp for the logs of runners");
-    fkp_judge_options options = {.device = b->device, .threads = (int)b->cli->common.threads, .time_budget_s = o->min_time_ms / 1e3,
+    double time_ms = o->min_time_ms > 0 ? o->min_time_ms : b->device.type == FK_CPU ? 300 : 1000;
+    fkp_judge_options options = {.device = b->device, .threads = (int)b->cli->common.threads, .time_budget_s = time_ms / 1e3,
                                  .timeout_s = timeout_seconds(), .folder = folder, .timing = true, .interrupted = fkp_interrupted};
     if (b->cli->common.seed >= 0) options.seed = 1 + (uint64_t)b->cli->common.seed;
     FK_TRY(fk_roofline_get(b->device, b->cli->common.cache, &options.roofline));

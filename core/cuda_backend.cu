@@ -219,6 +219,46 @@ static fk_status cuda_event_elapsed(fk_backend *backend, void *start, void *stop
     return FK_OK;
 }
 
+/* ---- Graphs ---- */
+
+static fk_status cuda_graph_begin(fk_backend *backend, void *stream)
+{
+    FK_TRY(fkp_cuda_use(backend));
+    return fkp_cuda_check(cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeThreadLocal),
+                          "cudaStreamBeginCapture");
+}
+
+static fk_status cuda_graph_end(fk_backend *backend, void *stream, void **out)
+{
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    *out = nullptr;
+    FK_TRY(fkp_cuda_use(backend));
+    cudaError_t error = cudaStreamEndCapture((cudaStream_t)stream, &graph);
+    if (error == cudaSuccess) error = cudaGraphInstantiate(&executable, graph, 0);
+    if (graph) (void)cudaGraphDestroy(graph);
+    if (error == cudaSuccess) error = cudaGraphUpload(executable, (cudaStream_t)stream);
+    if (error != cudaSuccess) {
+        (void)cudaGetLastError();
+        if (executable) (void)cudaGraphExecDestroy(executable);
+        return fk_fail(FK_ERROR_UNSUPPORTED, "no graph: %s", cudaGetErrorString(error));
+    }
+    *out = executable;
+    return FK_OK;
+}
+
+static fk_status cuda_graph_replay(fk_backend *backend, void *stream, void *graph)
+{
+    FK_TRY(fkp_cuda_use(backend));
+    return fkp_cuda_check(cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)stream), "cudaGraphLaunch");
+}
+
+static void cuda_graph_destroy(fk_backend *backend, void *graph)
+{
+    if (!graph || fkp_cuda_use(backend) != FK_OK) return;
+    (void)cudaGraphExecDestroy((cudaGraphExec_t)graph);
+}
+
 /* ---- Life ---- */
 
 static void cuda_destroy(fk_backend *backend)
@@ -293,6 +333,10 @@ extern "C" __attribute__((visibility("default"))) fk_status fk_backend_create(in
         .event_destroy = cuda_event_destroy,
         .event_record = cuda_event_record,
         .event_elapsed = cuda_event_elapsed,
+        .graph_begin = cuda_graph_begin,
+        .graph_end = cuda_graph_end,
+        .graph_replay = cuda_graph_replay,
+        .graph_destroy = cuda_graph_destroy,
         .flush_cache = fkp_cuda_flush_cache,
         .shared_create = fkp_cuda_shared_create,
         .shared_open = fkp_cuda_shared_open,

@@ -52,6 +52,9 @@ cudaError_t fkp_cuda_probe(cudaFuncAttributes *attributes);
 fk_status fkp_cuda_describe(fk_backend *backend, fk_device_info *info);
 fk_status fkp_cuda_measure(fk_backend *backend, fk_roofline *roofline);
 fk_status fkp_cuda_flush_cache(fk_backend *backend, void *stream);
+/* Fills the L2 cache with clean lines of `buffer`, which is at least twice as large: first written, so that the lines are
+ * its own whatever stood there, then read, so that no write-back of ours falls into what is timed next (2 us on an H200). */
+fk_status fkp_cuda_wipe_cache(void *buffer, size_t bytes, cudaStream_t stream);
 fk_status fkp_cuda_fill_seeded(fk_backend *backend, void *stream, void *dst, fk_dtype dtype, uint64_t key,
                                int offset, int exponent, uint64_t first, uint64_t count);
 fk_status fkp_cuda_shared_create(fk_backend *backend, size_t bytes, fk_shared_memory *out);

@@ -127,13 +127,37 @@ static void test_equal_data_is_the_same(void **unused)
     assert_int_equal(fkp_ratio_verdict(&r), FKP_SAME);
 }
 
-static void test_two_processes(void **unused)
+static void test_one_and_two_processes(void **unused)
 {
     (void)unused;
-    fkp_ratio a = {1.03, 1.025, 1.035}, b = {0.99, 0.985, 0.995}, both = fkp_ratio_join(&a, &b);
-    assert_true(both.low == 0.985 && both.high == 1.035);
-    assert_true(both.ratio > 1.009 && both.ratio < 1.011);
+    fkp_ratio parts[] = {{1.03, 1.025, 1.035}, {0.99, 0.985, 0.995}}, both;
+    fkp_ratio_join(parts, 1, &both);
+    assert_true(fabs(both.ratio - (1.03)) <= 1e-12);
+    assert_true(fabs(both.low - (1.025)) <= 1e-12);
+    assert_true(fabs(both.high - (1.035)) <= 1e-12);
+    fkp_ratio_join(parts, 2, &both);
+    assert_true(fabs(both.low - (0.985)) <= 1e-12);
+    assert_true(fabs(both.high - (1.035)) <= 1e-12);
+    assert_true(fabs(both.ratio - (sqrt(1.03 * 0.99))) <= 1e-12);
     assert_int_equal(fkp_ratio_verdict(&both), FKP_UNDECIDED);
+}
+
+/* Half width by hand: t(3) = 3.182 times the standard deviation of the logarithms, 0.0115470, over 2. */
+static void test_several_processes(void **unused)
+{
+    (void)unused;
+    fkp_ratio parts[4], all;
+    for (int i = 0; i < 4; i++) {
+        double at = i % 2 ? 0.01 : -0.01;
+        parts[i] = (fkp_ratio){exp(at), exp(at - 0.004), exp(at + 0.004)};
+    }
+    fkp_ratio_join(parts, 4, &all);
+    assert_true(fabs(all.ratio - (1)) <= 1e-12);
+    assert_true(fabs(log(all.high) - (0.018371)) <= 1e-5);
+    assert_true(fabs(log(all.low) - (-0.018371)) <= 1e-5);
+    for (int i = 0; i < 4; i++) parts[i] = (fkp_ratio){1, exp(-0.02), exp(0.02)}; /* equal by chance: their own intervals remain */
+    fkp_ratio_join(parts, 4, &all);
+    assert_true(fabs(log(all.high) - (0.01)) <= 1e-12);
 }
 
 static void test_verdicts(void **unused)
@@ -156,7 +180,8 @@ int main(void)
         cmocka_unit_test(test_what_a_block_shares_counts),
         cmocka_unit_test(test_ticks_average_out),
         cmocka_unit_test(test_a_disturbed_block),
-        cmocka_unit_test(test_two_processes),
+        cmocka_unit_test(test_one_and_two_processes),
+        cmocka_unit_test(test_several_processes),
         cmocka_unit_test(test_equal_data_is_the_same),
         cmocka_unit_test(test_verdicts),
     };

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define FK_BACKEND_ABI 1
+#define FK_BACKEND_ABI 2
 
 typedef enum fk_copy_kind { FK_HOST_TO_DEVICE, FK_DEVICE_TO_HOST, FK_DEVICE_TO_DEVICE } fk_copy_kind;
 
@@ -29,6 +29,7 @@ typedef struct fk_roofline {
     double copy_bytes_s, read_bytes_s; /* device memory: copy counts bytes read plus written */
     double f32_flops, bf16_flops;      /* matrix products; 0 when the device has no faster way than f32 */
     double empty_call_s;               /* cost of a call that does nothing */
+    double empty_replay_s;             /* the same in a graph that is replayed; 0 where the device has none */
 } fk_roofline;
 
 /* Memory that another process can map: the judge's buffers. The descriptor goes over a socket. */
@@ -73,7 +74,16 @@ struct fk_backend {
     /* Seconds between two recorded events; waits for the second. */
     fk_status (*event_elapsed)(fk_backend *backend, void *start, void *stop, double *seconds);
 
-    /* Pushes the caches out: writes at least twice the last-level cache. */
+    /* Graphs: what is sent to the stream between begin and end is kept instead of done, and done by every replay. The end
+     * fails when something was sent that no graph can hold (a synchronisation, an allocation), and leaves the stream as it
+     * was before the beginning. NULL where the device has none. */
+    fk_status (*graph_begin)(fk_backend *backend, void *stream);
+    fk_status (*graph_end)(fk_backend *backend, void *stream, void **out);
+    fk_status (*graph_replay)(fk_backend *backend, void *stream, void *graph);
+    void (*graph_destroy)(fk_backend *backend, void *graph);
+
+    /* Pushes everything out of the caches and leaves nothing in them that has still to be written back: writes, then reads at
+     * least twice the last-level cache. */
     fk_status (*flush_cache)(fk_backend *backend, void *stream);
 
     fk_status (*shared_create)(fk_backend *backend, size_t bytes, fk_shared_memory *out);
