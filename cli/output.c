@@ -134,7 +134,12 @@ json_t *fkp_result_full(fkp_cli *cli, const char *kind)
 {
     json_t *result = json_object();
     json_object_set_new(result, "schema", json_sprintf("fastkernels/%s/1", kind));
-    if (!cli->header) cli->header = make_header(cli);
+    if (!cli->header) { /* looking for devices fails here and there: the failure that is being told stays the last one */
+        char message[2048];
+        snprintf(message, sizeof message, "%s", fk_error_message());
+        cli->header = make_header(cli);
+        fk_fail(FK_OK, "%s", message);
+    }
     json_object_update(result, cli->header);
     return result;
 }
