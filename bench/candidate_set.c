@@ -30,12 +30,13 @@ static fk_status run_noted(fk_ctx *ctx, const void *args, void *user)
     return status;
 }
 
-static fk_status open_one(const fkp_candidate_file *file, fk_device_type device, const char *cache_dir, fk_candidate **out)
+static fk_status open_one(const fkp_candidate_file *file, fk_device_type device, const char *cache_dir, bool (*stop)(void),
+                          fk_candidate **out)
 {
     const char *library = file->path;
     fkp_compiled compiled;
     if (file->kind != FKP_CANDIDATE_LIBRARY) {
-        FK_TRY(fkp_candidate_compile(file, cache_dir, COMPILE_TIMEOUT_S, &compiled));
+        FK_TRY(fkp_candidate_compile(file, cache_dir, COMPILE_TIMEOUT_S, stop, &compiled));
         if (!compiled.good)
             return fk_fail(FK_ERROR_CANDIDATE, "candidate %s does not compile%s: %s", file->path,
                            compiled.timed_out ? " in time" : "", compiled.messages);
@@ -47,7 +48,8 @@ static fk_status open_one(const fkp_candidate_file *file, fk_device_type device,
     return status == FK_ERROR_MEMORY ? status : fk_fail(FK_ERROR_CANDIDATE, "%s", fk_error_message());
 }
 
-fk_status fkp_candidate_set_open(const char *path, fk_device_type device, const char *cache_dir, fkp_candidate_set *out)
+fk_status fkp_candidate_set_open(const char *path, fk_device_type device, const char *cache_dir, bool (*stop)(void),
+                                 fkp_candidate_set *out)
 {
     fkp_candidate_list list;
     *out = (fkp_candidate_set){0};
@@ -58,7 +60,7 @@ fk_status fkp_candidate_set_open(const char *path, fk_device_type device, const 
     out->impls = calloc((size_t)list.count, sizeof *out->impls);
     if (!out->items || !out->ops || !out->impls) status = fk_fail(FK_ERROR_MEMORY, "out of memory for %d candidates", list.count);
     for (int i = 0; i < list.count && status == FK_OK; i++) {
-        status = open_one(&list.items[i], device, cache_dir, &out->items[i]);
+        status = open_one(&list.items[i], device, cache_dir, stop, &out->items[i]);
         if (status != FK_OK) break;
         out->ops[i] = list.items[i].op;
         const fk_impl *impl = fk_candidate_impl(out->items[i]);

@@ -17,7 +17,8 @@ typedef struct fkp_candidate_set {
 
 /* `path` is a folder or one file. A candidate that does not compile or load is named: FK_ERROR_CANDIDATE with the
  * compiler's first lines. */
-fk_status fkp_candidate_set_open(const char *path, fk_device_type device, const char *cache_dir, fkp_candidate_set *out);
+fk_status fkp_candidate_set_open(const char *path, fk_device_type device, const char *cache_dir, bool (*stop)(void),
+                                 fkp_candidate_set *out);
 void fkp_candidate_set_close(fkp_candidate_set *set);
 /* Those that are not in `without` (NULL: all). The set must outlive the context. */
 fk_status fkp_candidate_set_install(const fkp_candidate_set *set, const bool *without, fk_ctx *ctx);

@@ -49,6 +49,12 @@ static fk_status add_file(const char *folder, const char *name, fk_device_type d
     if (file.kind != FKP_CANDIDATE_LIBRARY && (file.kind == FKP_CANDIDATE_CUDA) != (device == FK_CUDA)) return FK_OK;
     if ((size_t)snprintf(file.path, sizeof file.path, "%s%s%s", folder, *folder ? "/" : "", name) >= sizeof file.path)
         return fk_fail(FK_ERROR_INVALID, "path too long: %s/%s", folder, name);
+    struct stat info; /* what is no file would be waited for, or read without an end */
+    if (stat(file.path, &info) != 0) return fk_fail(FK_ERROR_INVALID, "candidate %s: %s", file.path, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return fk_fail(FK_ERROR_INVALID, "candidate %s is %s, not a regular file", file.path,
+                       S_ISDIR(info.st_mode) ? "a directory" : "a device, pipe or socket");
+    if (access(file.path, R_OK) != 0) return fk_fail(FK_ERROR_INVALID, "candidate %s: %s", file.path, strerror(errno));
     for (int i = 0; i < list->count; i++)
         if (list->items[i].op == file.op)
             return fk_fail(FK_ERROR_INVALID, "two candidates for %s: %s and %s", op_name, list->items[i].path, file.path);
@@ -187,30 +193,41 @@ static fk_status make_folders(const char *path)
     return fk_fail(FK_ERROR_IO, "cannot make the folder %s: %s", path, strerror(errno));
 }
 
-static void read_beginning(const char *path, char *buf, size_t size)
+/* A full disk also takes the compiler's words. */
+static bool no_space(const fkp_compiled *out)
 {
-    buf[0] = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    ssize_t n = read(fd, buf, size - 1);
-    buf[n > 0 ? n : 0] = 0;
-    close(fd);
+    char folder[sizeof out->library];
+    struct statvfs disk;
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(out->library, '/') - out->library), out->library);
+    bool full = statvfs(folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < LEAST_SPACE_BYTES;
+    return full || strstr(out->messages, strerror(ENOSPC));
 }
 
-static fk_status run_compiler(char *argv[], const char *log, double timeout_s, fkp_compiled *out)
+#define MOST_FILE_BYTES ((uint64_t)2 << 30) /* of what a compiler writes: a source of one line can ask for any size */
+
+/* Runs it to its end; its words are in `messages`. */
+static fk_status wait_for_compiler(fkp_process *process, int log, double timeout_s, bool (*stop)(void), fkp_compiled *out)
+{
+    fkp_process_limit_files(process, MOST_FILE_BYTES);
+    bool ended = fkp_process_wait(process, fkp_now() + timeout_s, stop), stopped = !ended && stop && stop();
+    out->timed_out = !ended && !stopped;
+    fkp_process_ask_to_end(process);
+    fkp_process_kill(process);
+    out->good = ended && process->exit_code == 0;
+    fkp_log_head(log, out->messages, sizeof out->messages);
+    return stopped ? fk_fail(FK_ERROR_INTERRUPTED, "interrupted") : FK_OK;
+}
+
+static fk_status run_compiler(char *argv[], double timeout_s, bool (*stop)(void), fkp_compiled *out)
 {
     fkp_process process;
+    int log = fkp_log_create();
     fk_status status = fkp_process_start(&process, argv, log, -1, NULL);
-    if (status == FK_ERROR_MISSING)
-        return fk_fail(FK_ERROR_MISSING, "no compiler %s: it is needed to build this candidate", argv[0]);
+    if (status == FK_ERROR_MISSING) status = fk_fail(FK_ERROR_MISSING, "no compiler %s: it is needed to build this candidate", argv[0]);
+    if (status == FK_OK) status = wait_for_compiler(&process, log, timeout_s, stop, out);
+    if (log >= 0) close(log);
     FK_TRY(status);
-    out->timed_out = !fkp_process_wait(&process, fkp_now() + timeout_s);
-    fkp_process_kill(&process);
-    out->good = !out->timed_out && process.exit_code == 0;
-    read_beginning(log, out->messages, sizeof out->messages);
-    struct statvfs disk; /* a full one also takes the compiler's words */
-    bool full = statvfs(log, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < LEAST_SPACE_BYTES;
-    if (!out->good && (full || strstr(out->messages, strerror(ENOSPC)))) /* no fault of the source */
+    if (!out->good && no_space(out)) /* no fault of the source */
         return fk_fail(FK_ERROR_IO, "%s: %s", out->library, strerror(ENOSPC));
     /* posix_spawn may report a missing program only through the child's exit code. */
     if (process.exit_code == 127 && !out->messages[0])
@@ -265,24 +282,22 @@ fk_status fkp_candidate_identify(const fkp_candidate_file *file, const char *cac
     return identify(file, cache_dir, &p, out);
 }
 
-fk_status fkp_candidate_compile(const fkp_candidate_file *file, const char *cache_dir, double timeout_s, fkp_compiled *out)
+fk_status fkp_candidate_compile(const fkp_candidate_file *file, const char *cache_dir, double timeout_s, bool (*stop)(void),
+                                fkp_compiled *out)
 {
     plan p;
-    char made[1140], log[1160];
+    char made[1140];
     FK_TRY(identify(file, cache_dir, &p, out));
     if (out->good) return FK_OK;
     char **argv = p.argv;
     int n = p.num_flags;
     snprintf(made, sizeof made, "%s.%ld", out->library, (long)getpid());
-    snprintf(log, sizeof log, "%s.log", made);
     argv[n++] = "-o";
     argv[n++] = made;
     argv[n++] = (char *)(uintptr_t)file->path;
     if (file->kind == FKP_CANDIDATE_C) argv[n++] = "-lm";
     argv[n] = NULL;
-    unlink(log);
-    fk_status status = run_compiler(argv, log, timeout_s, out);
-    unlink(log);
+    fk_status status = run_compiler(argv, timeout_s, stop, out);
     if (status == FK_OK && out->good && rename(made, out->library) != 0)
         status = fk_fail(FK_ERROR_IO, "%s: %s", out->library, strerror(errno));
     unlink(made);

@@ -32,8 +32,9 @@ typedef struct fkp_compiled {
 } fkp_compiled;
 
 /* Compiles into `cache_dir`/candidates, or finds it there. FK_ERROR_MISSING: no compiler, or no headers of ours; a source
- * that does not compile is FK_OK with good = false. */
-fk_status fkp_candidate_compile(const fkp_candidate_file *file, const char *cache_dir, double timeout_s, fkp_compiled *out);
+ * that does not compile is FK_OK with good = false. `stop` (may be NULL) ends it early: FK_ERROR_INTERRUPTED. */
+fk_status fkp_candidate_compile(const fkp_candidate_file *file, const char *cache_dir, double timeout_s, bool (*stop)(void),
+                                fkp_compiled *out);
 /* The same without a compiler: `good` says whether the library is there already. */
 fk_status fkp_candidate_identify(const fkp_candidate_file *file, const char *cache_dir, fkp_compiled *out);
 

@@ -64,12 +64,12 @@ fk_status fkp_judge_begin(fkp_judge *judge, const fk_op *op, const char *library
     judge->op = op;
     strcpy(hello.op, op->name);
     if (pin) strcpy(hello.pin, pin);
-    fkp_side_init(&judge->baseline, "baseline", false, judge->backend, judge->options.folder, &hello);
+    fkp_side_init(&judge->baseline, "baseline", false, judge->backend, &hello);
     if (library) {
         strcpy(hello.candidate, library);
         hello.pin[0] = 0;
     }
-    fkp_side_init(&judge->candidate, "candidate", true, judge->backend, judge->options.folder, &hello);
+    fkp_side_init(&judge->candidate, "candidate", true, judge->backend, &hello);
     judge->begun = true;
     return FK_OK;
 }

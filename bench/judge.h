@@ -15,14 +15,12 @@ typedef struct fkp_judge_options {
     double timeout_s;        /* of one request to a runner; what is slow by nature gets more */
     uint64_t seed;           /* 0: a new secret one for every case */
     fk_roofline roofline;    /* of the device; zeros: unknown */
-    const char *folder;      /* for logs of runners; must exist */
     bool timing;             /* false: correctness alone */
     bool (*interrupted)(void); /* NULL: never */
 } fkp_judge_options;
 
 typedef struct fkp_judge fkp_judge;
 
-/* options->folder is borrowed. */
 fk_status fkp_judge_create(const fkp_judge_options *options, fkp_judge **out);
 void fkp_judge_destroy(fkp_judge *judge);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* posix_spawn, process groups, reaping. */
+/* posix_spawn, process groups, reaping, orphans. */
 #define _GNU_SOURCE
 #include "bench/process.h"
 
@@ -11,6 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,6 +23,70 @@
 #include "bench/protocol.h"
 
 extern char **environ;
+
+#define MAX_LIVE 16
+#define MAX_STRAY_ROUNDS 10000 /* something that multiplies faster than it is killed is left to the sandbox */
+
+static volatile pid_t live[MAX_LIVE]; /* started and not yet reaped; 0: free */
+static enum { UNDECIDED, PARENT_OF_ORPHANS, NO_PARENT_OF_ORPHANS } orphans;
+
+static void note_live(pid_t from, pid_t to)
+{
+    for (int i = 0; i < MAX_LIVE; i++)
+        if (live[i] == from) {
+            live[i] = to;
+            return;
+        }
+}
+
+static bool is_live(pid_t pid)
+{
+    for (int i = 0; i < MAX_LIVE; i++)
+        if (pid > 0 && live[i] == pid) return true;
+    return false;
+}
+
+bool fkp_process_is_ours(pid_t pid)
+{
+    return is_live(pid) || is_live(getsid(pid));
+}
+
+/* A child of this process that is not in `live`; 0 when there is none. */
+static pid_t find_stray(void)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = 0;
+    for (char *at = text, *end;; at = end) {
+        pid_t pid = (pid_t)strtol(at, &end, 10);
+        if (end == at || *end != ' ') return 0; /* the last, cut off one waits for the next look */
+        if (!is_live(pid)) return pid;
+    }
+}
+
+/* Whoever has children already, of the program that this process was before, cannot tell theirs from a candidate's. */
+static void adopt_orphans(void)
+{
+    if (orphans == UNDECIDED)
+        orphans = find_stray() == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? PARENT_OF_ORPHANS : NO_PARENT_OF_ORPHANS;
+}
+
+static void kill_strays(void)
+{
+    pid_t pid;
+    for (int i = 0; orphans == PARENT_OF_ORPHANS && i < MAX_STRAY_ROUNDS && (pid = find_stray()) > 0; i++) {
+        kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue; /* its children are ours now */
+    }
+}
+
+int fkp_log_create(void)
+{
+    return memfd_create("log", MFD_CLOEXEC);
+}
 
 /* The given variables, then those of this process that they do not replace. */
 static char **build_environment(const char *const *variables)
@@ -40,10 +108,11 @@ static char **build_environment(const char *const *variables)
     return list;
 }
 
-fk_status fkp_process_start(fkp_process *process, char *const argv[], const char *log_path, int keep_fd,
-                            const char *const *variables)
+fk_status fkp_process_start(fkp_process *process, char *const argv[], int log_fd, int keep_fd, const char *const *variables)
 {
     *process = (fkp_process){0};
+    if (log_fd < 0) return fk_fail(FK_ERROR_MEMORY, "cannot make a log for %s", argv[0]);
+    adopt_orphans();
     char **environment = build_environment(variables);
     if (!environment) return fk_fail(FK_ERROR_MEMORY, "out of memory for an environment");
     posix_spawn_file_actions_t actions;
@@ -51,8 +120,8 @@ fk_status fkp_process_start(fkp_process *process, char *const argv[], const char
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    posix_spawn_file_actions_adddup2(&actions, log_fd, 1);
+    posix_spawn_file_actions_adddup2(&actions, log_fd, 2);
     if (keep_fd >= 0) posix_spawn_file_actions_adddup2(&actions, keep_fd, FKP_RUNNER_FD);
     posix_spawn_file_actions_addclosefrom_np(&actions, keep_fd >= 0 ? FKP_RUNNER_FD + 1 : 3);
     sigset_t none, all;
@@ -70,7 +139,13 @@ fk_status fkp_process_start(fkp_process *process, char *const argv[], const char
         return fk_fail(FK_ERROR_MISSING, "cannot start %s: %s", argv[0], strerror(error));
     if (error) return fk_fail(FK_ERROR_INTERNAL, "cannot start %s: %s", argv[0], strerror(error));
     process->pid = pid;
+    note_live(0, pid);
     return FK_OK;
+}
+
+void fkp_process_limit_files(const fkp_process *process, uint64_t bytes)
+{
+    prlimit(process->pid, RLIMIT_FSIZE, &(struct rlimit){bytes, bytes}, NULL);
 }
 
 /* Reaps an ended leader. Its group goes first: while the leader is not reaped, the group's number cannot be another's. */
@@ -79,12 +154,14 @@ static void reap(fkp_process *process)
     int status = 0;
     kill(-process->pid, SIGKILL);
     while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR) continue;
+    note_live(process->pid, 0);
+    kill_strays();
     process->ended = true;
     process->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     process->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-bool fkp_process_wait(fkp_process *process, double deadline_s)
+bool fkp_process_wait(fkp_process *process, double deadline_s, bool (*stop)(void))
 {
     if (process->pid <= 0 || process->ended) return true;
     int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
@@ -93,7 +170,7 @@ bool fkp_process_wait(fkp_process *process, double deadline_s)
         int got = waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT);
         if ((got == 0 && info.si_pid == process->pid) || (got < 0 && errno != EINTR)) reap(process);
         double left = deadline_s - fkp_now();
-        if (process->ended || (deadline_s > 0 && left <= 0)) break;
+        if (process->ended || (deadline_s > 0 && left <= 0) || (stop && stop())) break;
         struct pollfd p = {.fd = pidfd, .events = POLLIN};
         int timeout_ms = deadline_s > 0 ? (int)(left * 1000) + 1 : -1;
         if (pidfd < 0) timeout_ms = 5; /* no pidfd: look again soon */
@@ -101,6 +178,13 @@ bool fkp_process_wait(fkp_process *process, double deadline_s)
     }
     if (pidfd >= 0) close(pidfd);
     return process->ended;
+}
+
+void fkp_process_ask_to_end(fkp_process *process)
+{
+    if (process->pid <= 0 || process->ended) return;
+    kill(-process->pid, SIGTERM);
+    fkp_process_wait(process, fkp_now() + 1, NULL);
 }
 
 void fkp_process_kill(fkp_process *process)
@@ -138,16 +222,18 @@ fk_status fkp_executable_folder(char *buf, unsigned long size)
     return FK_OK;
 }
 
-void fkp_read_tail(const char *path, char *buf, unsigned long size)
+void fkp_log_head(int log_fd, char *buf, unsigned long size)
 {
-    buf[0] = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    off_t end = lseek(fd, 0, SEEK_END);
-    off_t start = end > (off_t)size - 1 ? end - ((off_t)size - 1) : 0;
-    ssize_t n = pread(fd, buf, size - 1, start);
-    close(fd);
+    ssize_t n = pread(log_fd, buf, size - 1, 0);
     buf[n > 0 ? n : 0] = 0;
-    for (char *c = buf; *c; c++)
-        if ((unsigned char)*c < 32 && *c != '\n' && *c != '\t') *c = '?';
+}
+
+void fkp_log_tail(int log_fd, char *buf, unsigned long size)
+{
+    struct stat info;
+    off_t end = fstat(log_fd, &info) == 0 ? info.st_size : 0;
+    ssize_t n = pread(log_fd, buf, size - 1, end > (off_t)size - 1 ? end - ((off_t)size - 1) : 0);
+    buf[n > 0 ? n : 0] = 0;
+    for (ssize_t i = 0; i < n; i++)
+        if ((unsigned char)buf[i] < 32 && buf[i] != '\n' && buf[i] != '\t') buf[i] = '?'; /* NUL bytes too */
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Child processes of the judge: runners and compilers. Each has a session and process group of its own, so that a deadline
- * ends all of it; its standard streams go to a file, never to a parser. */
+ * ends all of it; its standard streams go to a log in memory, never to a parser, so that however a judge ends, it leaves no
+ * file. What a child's children do to get away (a session of their own, parents that end) leads to this process, which
+ * becomes the parent of orphans and ends them. */
 #ifndef FK_BENCH_PROCESS_H
 #define FK_BENCH_PROCESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <fk/status.h>
@@ -16,15 +19,23 @@ typedef struct fkp_process {
     int signal;
 } fkp_process;
 
-/* Starts argv[0] (found on PATH) with stdin from /dev/null, stdout and stderr appended to `log_path`. `keep_fd` becomes
- * descriptor FKP_RUNNER_FD of the child (-1: none); all other descriptors are closed. Variables: argv-like "NAME=value"
- * list put before this process's environment, NULL for none. FK_ERROR_MISSING when the program does not exist. */
-fk_status fkp_process_start(fkp_process *process, char *const argv[], const char *log_path, int keep_fd,
-                            const char *const *variables);
-/* Waits until `deadline_s` (fkp_now; 0: forever); true when the process has ended. */
-bool fkp_process_wait(fkp_process *process, double deadline_s);
-/* Kills the whole group and reaps. */
+#define FKP_LOG_MAX_BYTES ((uint64_t)64 << 20) /* a runner that writes more is ended */
+
+/* A file in memory for what a child writes; -1 when there is none. Close it when it has been read. */
+int fkp_log_create(void);
+/* Starts argv[0] (found on PATH) with stdin from /dev/null, stdout and stderr appended to `log_fd`. `keep_fd` becomes
+ * FKP_RUNNER_FD in the child (-1: none). `variables` ("NAME=value", NULL-terminated, may be NULL) are added to the environment. */
+fk_status fkp_process_start(fkp_process *process, char *const argv[], int log_fd, int keep_fd, const char *const *variables);
+/* Takes from a running process the leave to write files larger than this. */
+void fkp_process_limit_files(const fkp_process *process, uint64_t bytes);
+/* Waits until `deadline_s` (fkp_now; 0: forever) or until `stop` (may be NULL) says so; true when the process has ended. */
+bool fkp_process_wait(fkp_process *process, double deadline_s, bool (*stop)(void));
+/* Asks the whole group to end, which lets a compiler remove its files, and waits for a second at most. */
+void fkp_process_ask_to_end(fkp_process *process);
+/* Kills the whole group, those who left it, and reaps. */
 void fkp_process_kill(fkp_process *process);
+/* Whether a process is a child of ours or in its session; safe in a signal handler. */
+bool fkp_process_is_ours(pid_t pid);
 /* "exit code 3", "signal 11 (Segmentation fault)". */
 const char *fkp_process_end(const fkp_process *process, char *buf, unsigned long size);
 
@@ -33,7 +44,9 @@ double fkp_process_cpu_seconds(const fkp_process *process);
 
 /* Directory of this executable, without a slash at its end. */
 fk_status fkp_executable_folder(char *buf, unsigned long size);
-/* The last `max_bytes` of a text file into buf (NUL-terminated, control characters replaced); "" when there is none. */
-void fkp_read_tail(const char *path, char *buf, unsigned long size);
+/* The end of a log into buf (NUL-terminated, control characters replaced); "" when there is none. */
+void fkp_log_tail(int log_fd, char *buf, unsigned long size);
+/* The same of its beginning, as it is. */
+void fkp_log_head(int log_fd, char *buf, unsigned long size);
 
 #endif

@@ -19,6 +19,7 @@
 #include <fk/ctx.h>
 #include <fk/door.h>
 
+#include "bench/process.h"
 #include "bench/protocol.h"
 #include "core/candidate.h"
 #include "core/threads.h"
@@ -465,6 +466,7 @@ int fkp_runner_main(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){FKP_LOG_MAX_BYTES, FKP_LOG_MAX_BYTES}); /* a disk is not the candidate's to fill */
     fcntl(FKP_RUNNER_FD, F_SETFD, FD_CLOEXEC);
     runner r = {.memory = {.fd = -1}};
     fkp_message message = {.fd = -1};

@@ -13,9 +13,9 @@
 
 #include "bench/runner.h"
 
-void fkp_side_init(fkp_side *side, const char *role, bool judged, fk_backend *backend, const char *folder, const fkp_hello *hello)
+void fkp_side_init(fkp_side *side, const char *role, bool judged, fk_backend *backend, const fkp_hello *hello)
 {
-    *side = (fkp_side){.role = role, .judged = judged, .hello = *hello, .backend = backend, .folder = folder, .socket = -1,
+    *side = (fkp_side){.role = role, .judged = judged, .hello = *hello, .backend = backend, .log = -1, .socket = -1,
                        .answer = {.fd = -1}, .memory = {.fd = -1}};
 }
 
@@ -32,13 +32,14 @@ void fkp_side_stop(fkp_side *side)
     if (side->socket >= 0) close(side->socket);
     side->socket = -1;
     fkp_process_kill(&side->process);
+    if (side->log >= 0) close(side->log);
+    side->log = -1;
     release_memory(side);
 }
 
 void fkp_side_deinit(fkp_side *side)
 {
     fkp_side_stop(side);
-    if (side->log[0]) unlink(side->log);
     fkp_message_deinit(&side->answer);
 }
 
@@ -51,7 +52,7 @@ bool fkp_side_running(const fkp_side *side)
 static void append_log(const fkp_side *side, fkp_record *record)
 {
     char tail[600];
-    fkp_read_tail(side->log, tail, sizeof tail);
+    fkp_log_tail(side->log, tail, sizeof tail);
     size_t used = strlen(record->detail);
     if (tail[0]) snprintf(record->detail + used, sizeof record->detail - used, "; it wrote: %s", tail);
 }
@@ -60,7 +61,7 @@ static void append_log(const fkp_side *side, fkp_record *record)
 static fkp_case_status lost(fkp_side *side, fkp_record *record, bool broken)
 {
     char how[128];
-    bool ended = fkp_process_wait(&side->process, fkp_now() + 1);
+    bool ended = fkp_process_wait(&side->process, fkp_now() + 1, NULL);
     if (!ended) fkp_process_kill(&side->process);
     if (broken) fkp_record_end(record, FKP_REWARD_HACK, "the %s's process sent something that is no answer", side->role);
     else if (!ended) fkp_record_end(record, FKP_CRASHED, "the %s's process closed its connection", side->role);
@@ -116,8 +117,7 @@ fkp_case_status fkp_side_start(fkp_side *side, double timeout_s, fkp_record *rec
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return fkp_record_end(record, FKP_NOT_RUN, "no socket pair: %s", strerror(errno));
-    snprintf(side->log, sizeof side->log, "%s/runner-%ld-%s.log", side->folder, (long)getpid(), side->role);
-    unlink(side->log);
+    side->log = fkp_log_create();
     char *argv[] = {"/proc/self/exe", FKP_RUNNER_ARGUMENT, NULL}, threads[32];
     snprintf(threads, sizeof threads, "OMP_NUM_THREADS=%d", (int)side->hello.threads);
     const char *variables[] = {side->hello.threads > 0 ? threads : NULL, NULL};

@@ -12,8 +12,7 @@ typedef struct fkp_side {
     bool judged;      /* its failures are the candidate's; failures of the other side leave the case NOT_RUN */
     fkp_hello hello;
     fk_backend *backend; /* the judge's */
-    const char *folder;  /* for the log */
-    char log[1100];
+    int log;             /* what the process writes */
     fkp_process process;
     int socket;
     fkp_message answer;
@@ -24,7 +23,7 @@ typedef struct fkp_side {
     char implementation[48];
 } fkp_side;
 
-void fkp_side_init(fkp_side *side, const char *role, bool judged, fk_backend *backend, const char *folder, const fkp_hello *hello);
+void fkp_side_init(fkp_side *side, const char *role, bool judged, fk_backend *backend, const fkp_hello *hello);
 /* Ends the process and frees everything. */
 void fkp_side_deinit(fkp_side *side);
 bool fkp_side_running(const fkp_side *side);

@@ -62,6 +62,9 @@ typedef struct bench {
     double log_speedup;
     int timed;
     char last_detail[1600];
+    char not_run_detail[512]; /* of the first case that was not run */
+    fk_status failure;        /* first one that left an operator's cases not run */
+    char failure_message[2048];
 } bench;
 
 static fk_status choose_ops(bench *b)
@@ -176,7 +179,7 @@ static void count(bench *b, const fkp_record *r)
     if (r->status == FKP_PASSED) b->passed++;
     else if (fkp_case_status_failed(r->status)) b->failed++;
     else if (r->status == FKP_SKIPPED) b->skipped++;
-    else b->not_run++;
+    else if (b->not_run++ == 0) snprintf(b->not_run_detail, sizeof b->not_run_detail, "%.*s", (int)sizeof b->not_run_detail - 1, r->detail);
     if (r->status != FKP_PASSED || r->pairs == 0) return;
     b->verdicts[r->verdict]++;
     b->log_speedup += log(r->speedup.ratio);
@@ -214,19 +217,31 @@ static void record_compile_error(const fkp_compiled *compiled, const fkp_candida
 
 #define COMPILE_TIMEOUT_S 300
 
+/* A candidate that cannot be built for reasons of this machine's leaves its operator's cases not run; others go on. */
+static void note_failure(bench *b, fk_status status)
+{
+    if (b->failure != FK_OK) return;
+    b->failure = status;
+    snprintf(b->failure_message, sizeof b->failure_message, "%s", fk_error_message());
+}
+
 /* Cases [first, last) of one operator. */
 static fk_status bench_op(bench *b, int first, int last)
 {
     const fk_op *op = b->cases.items[first].op;
     const fkp_candidate_file *file = b->o->self_test ? NULL : candidate_of(b, op);
     fkp_compiled compiled = {.good = true};
+    fk_status built = FK_OK;
+    char why[1024] = "";
     if (file) {
         fkp_progress_update(&b->progress, b->done, file->path);
-        if (fkp_interrupted()) FK_TRY(fkp_candidate_identify(file, b->cli->common.cache, &compiled));
-        else FK_TRY(fkp_candidate_compile(file, b->cli->common.cache, COMPILE_TIMEOUT_S, &compiled));
+        if (fkp_interrupted()) built = fkp_candidate_identify(file, b->cli->common.cache, &compiled);
+        else built = fkp_candidate_compile(file, b->cli->common.cache, COMPILE_TIMEOUT_S, fkp_interrupted, &compiled);
+        if (built != FK_OK) snprintf(why, sizeof why, "%.1000s", fk_error_message());
+        if (built != FK_OK && built != FK_ERROR_INTERRUPTED) note_failure(b, built);
     }
     if (b->o->pin) compiled.hash = fkp_mix64(compiled.hash ^ fkp_fnv1a64(b->o->pin, strlen(b->o->pin)));
-    FK_TRY(fkp_judge_begin(b->judge, op, file ? compiled.library : NULL, b->o->pin));
+    if (built == FK_OK) FK_TRY(fkp_judge_begin(b->judge, op, file ? compiled.library : NULL, b->o->pin));
     for (int i = first; i < last; i++) {
         const fkp_case *c = &b->cases.items[i];
         char key[128];
@@ -242,6 +257,7 @@ static fk_status bench_op(bench *b, int first, int last)
         fkp_progress_update(&b->progress, b->done, c->text);
         record = (fkp_record){.matched_ratio = 1};
         if (fkp_interrupted()) fkp_record_end(&record, FKP_NOT_RUN, "interrupted");
+        else if (built != FK_OK) fkp_record_end(&record, FKP_NOT_RUN, "%s", why);
         else if (compiled.good) fkp_judge_case(b->judge, c, &record);
         else record_compile_error(&compiled, file, &record);
         FK_TRY(finish_case(b, c, &record, key, compiled.hash));
@@ -279,7 +295,7 @@ static fk_status build_all(bench *b)
         fkp_compiled compiled;
         const fkp_candidate_file *file = &b->candidates.items[i];
         if (!b->wanted[file->op->index]) continue;
-        FK_TRY(fkp_candidate_compile(file, b->cli->common.cache, COMPILE_TIMEOUT_S, &compiled));
+        FK_TRY(fkp_candidate_compile(file, b->cli->common.cache, COMPILE_TIMEOUT_S, fkp_interrupted, &compiled));
         fkp_record record = {0};
         if (!compiled.good) record_compile_error(&compiled, file, &record);
         json_t *line = fkp_result(b->cli, "bench");
@@ -300,7 +316,7 @@ static double timeout_seconds(void)
     return value > 0 ? value : 20;
 }
 
-static fk_status prepare(bench *b, char *folder, size_t size)
+static fk_status prepare(bench *b)
 {
     const bench_options *o = b->o;
     fk_backend *backend;
@@ -314,11 +330,9 @@ static fk_status prepare(bench *b, char *folder, size_t size)
     b->environment_hash = fkp_mix64(hash ^ (uint64_t)b->cli->common.threads ^ fkp_fnv1a64(fkp_commit, strlen(fkp_commit)));
     if (!o->self_test) FK_TRY(fkp_candidates_find(o->candidates, (fk_device_type)b->device.type, &b->candidates));
     if (o->build_only) return FK_OK;
-    snprintf(folder, size, "/tmp/fastkernels-XXXXXX");
-    if (!mkdtemp(folder)) return fk_fail(FK_ERROR_IO, "cannot make a folder in /tmp for the logs of runners");
     double time_ms = o->min_time_ms > 0 ? o->min_time_ms : b->device.type == FK_CPU ? 300 : 1000;
     fkp_judge_options options = {.device = b->device, .threads = (int)b->cli->common.threads, .time_budget_s = time_ms / 1e3,
-                                 .timeout_s = timeout_seconds(), .folder = folder, .timing = true, .interrupted = fkp_interrupted};
+                                 .timeout_s = timeout_seconds(), .timing = true, .interrupted = fkp_interrupted};
     if (b->cli->common.seed >= 0) options.seed = 1 + (uint64_t)b->cli->common.seed;
     FK_TRY(fk_roofline_get(b->device, b->cli->common.cache, &options.roofline));
     FK_TRY(fkp_judge_create(&options, &b->judge));
@@ -326,11 +340,19 @@ static fk_status prepare(bench *b, char *folder, size_t size)
     return fkp_results_open(&b->results, o->output, b->device_name, o->resume);
 }
 
+/* What the whole run comes to, beside its verdicts: no case may be left out in silence. */
+static fk_status conclude(const bench *b)
+{
+    FK_TRY(fkp_interrupt_check());
+    if (b->failure != FK_OK) return fk_fail(b->failure, "%s", b->failure_message);
+    if (b->failed || !b->not_run) return FK_OK;
+    return fk_fail(FK_ERROR_MISSING, "%d of %d cases could not be run; the first: %s", b->not_run, b->cases.count, b->not_run_detail);
+}
+
 static int run(fkp_cli *cli, const void *values)
 {
     bench b = {.cli = cli, .o = values};
-    char folder[64] = "";
-    fk_status status = prepare(&b, folder, sizeof folder);
+    fk_status status = prepare(&b);
     if (status == FK_OK && b.o->build_only) status = build_all(&b);
     else if (status == FK_OK) {
         fkp_progress_begin(cli, &b.progress, "bench", b.cases.count);
@@ -342,12 +364,11 @@ static int run(fkp_cli *cli, const void *values)
         summarize(&b);
     }
     fkp_judge_destroy(b.judge);
-    if (folder[0]) remove(folder);
     fkp_results_close(&b.results);
+    if (status == FK_OK) status = conclude(&b);
     fkp_case_list_deinit(&b.cases);
     fkp_candidates_deinit(&b.candidates);
     free(b.wanted);
-    if (status == FK_OK) status = fkp_interrupt_check();
     if (status != FK_OK) return fkp_exit(cli, status);
     return b.failed ? FKP_EXIT_JUDGED : FKP_EXIT_OK;
 }

@@ -168,7 +168,8 @@ static void progress(void *user, const char *what, int done, int total)
 static fk_status open_candidates(session *s)
 {
     if (s->o->self_test) return FK_OK;
-    fk_status status = fkp_candidate_set_open(s->o->candidates, (fk_device_type)s->device.type, s->cli->common.cache, &s->candidates);
+    fk_status status = fkp_candidate_set_open(s->o->candidates, (fk_device_type)s->device.type, s->cli->common.cache, fkp_interrupted,
+                                      &s->candidates);
     if (status != FK_ERROR_CANDIDATE) return status;
     json_t *result = head_json(s);
     json_object_set_new(result, "status", json_string("COMPILE_ERROR"));

@@ -182,7 +182,8 @@ static fk_status create_engine(session *s)
                                                  .max_model_len = length},
                             &s->engine));
     if (s->o->candidates) {
-        FK_TRY(fkp_candidate_set_open(s->o->candidates, (fk_device_type)fk_model_device(s->model).type, s->cli->common.cache, &s->candidates));
+        FK_TRY(fkp_candidate_set_open(s->o->candidates, (fk_device_type)fk_model_device(s->model).type, s->cli->common.cache, fkp_interrupted,
+                                      &s->candidates));
         FK_TRY(fkp_candidate_set_install(&s->candidates, NULL, fk_engine_ctx(s->engine)));
     }
     return s->o->trace ? fk_trace_create(fk_engine_ctx(s->engine), &s->trace) : FK_OK;

@@ -170,7 +170,81 @@ class TalkingCandidates(InFolder):
         self.assertNotIn(f"sleep {os.getpid()}9", processes)
 
 
+    def test_nothing_is_left_behind(self):
+        """Children in sessions of their own, whose parents are gone, end with the case."""
+        path = self.candidate(f'    static int done;\n    if (!done++ && fork() == 0) {{\n        setsid();\n        if (fork()) _exit(0);\n'
+                              f'        char *argv[] = {{"sleep", "{os.getpid()}8", NULL}};\n        execvp("sleep", argv);\n    }}\n'
+                              + RIGHT)
+        self.bench("--candidates", path, "--ops", "silu_and_mul", "--case", "T=2 D=8")
+        processes = subprocess.run(["ps", "-eo", "args"], stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        self.assertNotIn(f"sleep {os.getpid()}8", processes)
+
+    def test_disk_is_not_filled(self):
+        path = self.candidate("    static char words[1 << 20];\n    memset(words, 'x', sizeof words);\n"
+                              "    for (int i = 0; i < 200; i++)\n        if (write(1, words, sizeof words) < 0) return 1;" + RIGHT)
+        code, records = self.bench("--candidates", path, "--ops", "silu_and_mul", "--case", "T=2 D=8")
+        self.assertEqual((code, records[0]["status"]), (1, "CRASHED"))
+        self.assertIn("File size limit", records[0]["detail"])
+
+    def test_cannot_interrupt_the_judge(self):
+        path = self.candidate("    kill(getppid(), SIGTERM);" + RIGHT, before="#include <signal.h>")
+        code, records = self.bench("--candidates", path, "--ops", "silu_and_mul", "--case", "T=2 D=8")
+        self.assertEqual((code, records[0]["status"]), (0, "PASSED"), records[0]["detail"])
+
+
+class Files(InFolder):
+    """Names of candidates that are no regular files are refused at once, not read to an end that never comes."""
+
+    def test_no_regular_files(self):
+        for name, make in (("silu_and_mul.c", os.mkfifo), ("silu_and_mul.so", os.mkfifo), ("rms_norm.c", os.mkdir),
+                           ("linear.c", lambda path: os.symlink("/dev/zero", path)), ("rotary_emb.c", lambda path: os.symlink(path, path)),
+                           ("embedding.c", lambda path: os.symlink("/no/such/file", path))):
+            folder = self.path("in_" + name)
+            os.mkdir(folder)
+            path = os.path.join(folder, name)
+            make(path)
+            for command in (["bench", "-o", self.results], ["eval", "--scenario", "tiny"], ["run", "--model", "llama:tiny", "--prompt-ids", "1"]):
+                result = subprocess.run([PROGRAM, *command, "--device", "cpu", "--candidates", folder], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, timeout=20)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(path, result.stderr)
+        self.assertFalse(os.path.exists(self.results))
+
+    def test_one_missing_compiler_leaves_the_others(self):
+        """Each planned case has its record, and the message is the first failure's own."""
+        shutil.copy(os.path.join(BUILD, "candidate_good.so"), self.path("silu_and_mul.so"))
+        with open(self.path("rms_norm.c"), "w") as file:
+            file.write("#include <fk/candidate.h>\nFK_CANDIDATE(rms_norm)\n{\n    (void)a;\n    return 0;\n}\n")
+        result = run("bench", "--device", "cpu", "--candidates", self.folder, "--cache", self.path("cache"), "--min-time-ms", "5",
+                     "--case", "T=2 D=8; T=3 D=8", "--ops", "silu_and_mul", "-q", "-o", self.results, env={"CC": "/nowhere/cc"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = run("bench", "--candidates", self.folder, "--cache", self.path("cache"), "--min-time-ms", "5", "--ops",
+                     "silu_and_mul,rms_norm", "-q", "-o", self.results, env={"CC": "/nowhere/cc"})
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("no compiler /nowhere/cc", result.stderr)
+        *records, last = lines_of(self.results)
+        self.check_records(records, last["summary"])
+        self.assertEqual({r["status"] for r in records if r["op"] == "rms_norm"}, {"NOT_RUN"})
+        self.assertEqual({r["status"] for r in records if r["op"] == "silu_and_mul"}, {"PASSED"})
+
+
 class Cases(InFolder):
+    def test_case_that_cannot_run(self):
+        """Is no success."""
+        folder = self.path("capture")
+        self.assertEqual(run("capture", "--device", "cpu", "--scenario", "tiny", "--max-requests", "1", "-o", folder, "-q").returncode, 0)
+        path = os.path.join(folder, "silu_and_mul.json")
+        with open(path) as file:
+            capture = json.load(file)
+        capture["cases"] = [{"count": 1, "scalars": {}, "tensors": {"input": {"dtype": "f32", "shape": [4, 8], "strides": [1 << 37, 1]}}}]
+        with open(path, "w") as file:
+            json.dump(capture, file)
+        result = run("bench", "--device", "cpu", "--self-test", "--ops", "silu_and_mul", "--captures", folder, "-q", "-o", self.results,
+                     env={"ASAN_OPTIONS": "allocator_may_return_null=1"})
+        self.assertEqual(result.returncode, 3, result.stdout)
+        self.assertIn("1 of 1 cases could not be run; the first: out of memory", result.stderr)
+        self.assertEqual([r["status"] for r in lines_of(self.results) if "op" in r], ["NOT_RUN"])
+
     def test_given_cases(self):
         code, records = self.bench("--self-test", "--ops", "rms_norm", "--case", "T=2x3 D=40 epsilon=1e-5 dtype=bf16; T=4 D=8 epsilon=0.5",
                                    "--case", "T=1 D=7 epsilon=1e-5 weight=absent")
@@ -284,6 +358,25 @@ class Interruption(InFolder):
         self.check_records(again, last["summary"])
         self.assertEqual({r["status"] for r in again}, {"PASSED"})
         self.assertEqual({r["key"]: r for r in again if r["key"] in finished}, finished, "finished cases are not judged again")
+
+    def test_ctrl_c_while_compiling(self):
+        """Ends the compiler and its files too; every case is NOT_RUN."""
+        with open(self.path("silu_and_mul.c"), "w") as file:
+            file.write("#define A(x) x x x x x x x x x x\n" + "int a[] = {A(A(A(A(A(A(A(1,)))))))};\n")
+        process = subprocess.Popen([PROGRAM, "bench", "--device", "cpu", "--candidates", self.path("silu_and_mul.c"), "--cache",
+                                    self.path("cache"), "-q", "-o", self.results, "--ops", "silu_and_mul", "--case", "T=2 D=8"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ, TMPDIR=self.folder))
+        deadline = time.time() + 60
+        while time.time() < deadline and not any(name.endswith(".s") for name in os.listdir(self.folder)):
+            time.sleep(0.02)
+        begin = time.time()
+        process.send_signal(signal.SIGHUP)
+        message = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 130, message)
+        self.assertLess(time.time() - begin, 10)
+        self.assertEqual([r["status"] for r in lines_of(self.results) if "op" in r], ["NOT_RUN"])
+        self.assertEqual(os.listdir(self.path("cache", "candidates")), [])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["cache", "results.json", "silu_and_mul.c"])
 
     def test_a_changed_candidate_is_judged_again(self):
         path = self.candidate(RIGHT)
