@@ -259,13 +259,16 @@ static void fill_floats(fk_random *r, const fk_field *f, const fk_tensor *t, fk_
     else if (weight && ends_with(f->checkpoint_name, "bias")) scale = 0.25;
     else if (weight) offset = 1, scale = 0.25;
     int64_t n = fk_tensor_numel(t), cols = t->ndim ? t->shape[t->ndim - 1] : 1;
-    double row_scale = 1;
-    for (int64_t i = 0; i < n; i++) {
-        if (i % cols == 0) /* now and then a large or small row */
-            row_scale = values == FK_VALUES_EDGES && !weight && fkp_random_below(r, 8) == 0 ? fkp_random_below(r, 2) ? LARGE_ROW : SMALL_ROW : 1;
-        /* Weights stay regular: their scale is what keeps a layer's values in range. */
-        before = values == FK_VALUES_EDGES && !weight ? edge_value(r, before, t->dtype) : fkp_random_normal(r);
-        fk_store_element(fk_tensor_at(t, i), t->dtype, offset + scale * row_scale * before);
+    int64_t step = t->ndim ? t->strides[t->ndim - 1] * fkp_element_size(t->dtype) : 0;
+    for (int64_t first = 0; first < n; first += cols) {
+        char *row = fk_tensor_at(t, first);
+        double row_scale = 1; /* now and then a large or small row */
+        if (values == FK_VALUES_EDGES && !weight && fkp_random_below(r, 8) == 0) row_scale = fkp_random_below(r, 2) ? LARGE_ROW : SMALL_ROW;
+        for (int64_t c = 0; c < cols; c++) {
+            /* Weights stay regular: their scale is what keeps a layer's values in range. */
+            before = values == FK_VALUES_EDGES && !weight ? edge_value(r, before, t->dtype) : fkp_random_normal(r);
+            fk_store_element(row + c * step, t->dtype, offset + scale * row_scale * before);
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/dtype.h"
+#include "core/element.h"
 #include "core/shape.h"
 
 #define MIN_ROW 16 /* shorter rows have no meaningful rms of differences */
@@ -72,16 +72,25 @@ static void compare_exactly(const fk_tensor *expected, const fk_tensor *actual, 
     }
 }
 
+/* Element j of the row that begins at `row`; a tensor without dims has one. */
+static double in_row(const fk_tensor *t, const void *row, int64_t j)
+{
+    return t->ndim ? fkp_in_row(t, row, j) : fk_load_element(row, t->dtype);
+}
+
 /* How much larger than the average column each column is, at least 1; NULL without memory, which counts as 1 everywhere. */
 static double *column_scales(const fk_tensor *expected, int64_t cols)
 {
     double *scale = calloc((size_t)cols, sizeof *scale), total = 0;
     int64_t elements = fk_tensor_numel(expected);
-    for (int64_t i = 0; scale && i < elements; i++) {
-        double e = fk_load_element(fk_tensor_at(expected, i), expected->dtype);
-        if (!isfinite(e)) continue;
-        scale[i % cols] += e * e;
-        total += e * e;
+    for (int64_t first = 0; scale && first < elements; first += cols) {
+        const void *row = fk_tensor_at(expected, first);
+        for (int64_t c = 0; c < cols; c++) {
+            double e = in_row(expected, row, c);
+            if (!isfinite(e)) continue;
+            scale[c] += e * e;
+            total += e * e;
+        }
     }
     for (int64_t c = 0; scale && c < cols; c++)
         scale[c] = total > 0 ? fmax(1, sqrt(scale[c] * (double)cols / total)) : 1;
@@ -93,23 +102,23 @@ static void compare_row(const fk_tensor *expected, const fk_tensor *actual, cons
                         int64_t cols, const double *column_scale, fk_comparison *out, double *sum_errors,
                         double *sum_expected)
 {
+    const void *expected_row = fk_tensor_at(expected, first), *actual_row = fk_tensor_at(actual, first);
     double squares = 0, errors = 0;
     int64_t counted = 0;
-    for (int64_t i = first; i < first + cols; i++) {
-        double e = fk_load_element(fk_tensor_at(expected, i), expected->dtype);
+    for (int64_t c = 0; c < cols; c++) {
+        double e = in_row(expected, expected_row, c);
         if (!isfinite(e)) continue;
         squares += e * e;
         counted++;
     }
     double rms = counted ? sqrt(squares / (double)counted) : 0;
-    for (int64_t i = first; i < first + cols; i++) {
-        double e = fk_load_element(fk_tensor_at(expected, i), expected->dtype);
-        double a = fk_load_element(fk_tensor_at(actual, i), actual->dtype);
+    for (int64_t c = 0; c < cols; c++) {
+        double e = in_row(expected, expected_row, c), a = in_row(actual, actual_row, c);
         double x = finite(e, expected->dtype), y = finite(a, actual->dtype), error = fabs(x - y);
         double allowed = tolerance->of_element * fabs(x) + tolerance->absolute +
-                         tolerance->of_row * rms * (column_scale ? column_scale[i - first] : 1);
+                         tolerance->of_row * rms * (column_scale ? column_scale[c] : 1);
         if (isnan(e) && isnan(a)) continue;
-        if (!(error <= allowed)) keep(out, expected, i, e, a, allowed); /* also when one side is NaN */
+        if (!(error <= allowed)) keep(out, expected, first + c, e, a, allowed); /* also when one side is NaN */
         if (isnan(error)) error = INFINITY;
         if (error > out->max_abs_error) out->max_abs_error = error;
         if (error > 0) {

@@ -66,7 +66,7 @@ void fk_convert_from_f32(void *dst, fk_dtype dtype, const float *src, int64_t n)
     }
 }
 
-double fk_load_element(const void *src, fk_dtype dtype)
+double fkp_load_any(const void *src, fk_dtype dtype)
 {
     switch (dtype) {
     case FK_F64: { double v; memcpy(&v, src, sizeof v); return v; }

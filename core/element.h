@@ -10,7 +10,7 @@
 
 static inline void *fkp_offset(const fk_tensor *t, int64_t elements)
 {
-    return (char *)t->data + elements * (fk_dtype_bits(t->dtype) / 8);
+    return (char *)t->data + elements * fkp_element_size(t->dtype);
 }
 
 static inline void *fkp_at1(const fk_tensor *t, int64_t i)
@@ -41,7 +41,20 @@ static inline void *fkp_at4(const fk_tensor *t, int64_t i, int64_t j, int64_t k,
 /* Element j of a row whose first element is `row`, in the last dim of `t`. */
 static inline double fkp_in_row(const fk_tensor *t, const void *row, int64_t j)
 {
-    return fk_load_element((const char *)row + j * t->strides[t->ndim - 1] * (fk_dtype_bits(t->dtype) / 8), t->dtype);
+    return fk_load_element((const char *)row + j * t->strides[t->ndim - 1] * fkp_element_size(t->dtype), t->dtype);
+}
+
+/* Sum of the products of two rows of n elements, in double. Dense float32, the loop that references spend their time in, goes
+ * to four partial sums. */
+static inline double fkp_dot(const fk_tensor *x, const void *x_row, const fk_tensor *w, const void *w_row, int64_t n)
+{
+    double sums[4] = {0};
+    int64_t i = 0;
+    if (x->dtype == FK_F32 && w->dtype == FK_F32 && x->strides[x->ndim - 1] == 1 && w->strides[w->ndim - 1] == 1)
+        for (const char *a = x_row, *b = w_row; i + 4 <= n; i += 4, a += 16, b += 16)
+            for (int k = 0; k < 4; k++) sums[k] += fk_load_element(a + 4 * k, FK_F32) * fk_load_element(b + 4 * k, FK_F32);
+    for (; i < n; i++) sums[0] += fkp_in_row(x, x_row, i) * fkp_in_row(w, w_row, i);
+    return sums[0] + sums[1] + (sums[2] + sums[3]);
 }
 
 /* An element of an I32 or I64 tensor. */

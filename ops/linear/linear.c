@@ -16,7 +16,7 @@ static fk_status reference(fk_ctx *ctx, const fk_linear_args *a)
         for (int64_t o = 0; o < n_out; o++) {
             const void *w = n_in ? fkp_at2(a->weight, o, 0) : NULL;
             double sum = a->bias ? fk_load_element(fkp_at1(a->bias, o), a->bias->dtype) : 0;
-            for (int64_t i = 0; i < n_in; i++) sum += fkp_in_row(a->input, x, i) * fkp_in_row(a->weight, w, i);
+            sum += fkp_dot(a->input, x, a->weight, w, n_in);
             fk_store_element(fk_tensor_at(a->output, r * n_out + o), a->output->dtype, sum);
         }
     }
