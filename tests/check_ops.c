@@ -305,7 +305,10 @@ static void check_variant(const fk_op *op, const char *const *impls, int num_imp
         if (fk_tensor_present(t) && is_output(&op->fields[i])) memset(t->data, fk_dtype_is_float(t->dtype) ? 0xff : 0x5b, fk_tensor_nbytes(t));
     }
     fill(input, now.variant);
-    fill(expected, now.variant);
+    for (int i = 0; i < op->num_fields; i++) {
+        const fk_tensor *from = &input->tensors[i], *to = &expected->tensors[i]; /* both dense */
+        if (fk_tensor_present(to) && !is_output(&op->fields[i])) memcpy(to->data, from->data, fk_tensor_nbytes(to));
+    }
     now.impl = "reference";
     fk_door_call(reference_ctx, op, expected->args, FK_OUTPUTS_GIVEN, NULL);
     bool sound = fk_ctx_status(reference_ctx) == FK_OK;
