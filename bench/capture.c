@@ -34,9 +34,18 @@ typedef struct kept_op {
     int64_t calls, bytes;
 } kept_op;
 
+/* Statistics of a weight. It keeps place and values while a model is captured, and is met in calls of many shapes, also of
+ * the operators below, where it is an input like others. */
+typedef struct known_weight {
+    fk_tensor tensor;
+    double mean, std;
+} known_weight;
+
 struct fkp_capture {
     int64_t max_bytes;
     kept_op *ops; /* by registry index */
+    known_weight *weights;
+    int num_weights, weights_capacity;
     fk_hook hook;
     fk_status status; /* first failure; recording stops there */
     char error[512];
@@ -74,6 +83,7 @@ void fkp_capture_destroy(fkp_capture *capture)
         free(capture->ops[i].cases);
     }
     free(capture->ops);
+    free(capture->weights);
     free(capture);
 }
 
@@ -155,6 +165,30 @@ static fk_status copy_to_host(fk_ctx *ctx, const fk_tensor *t, char **out)
     return status;
 }
 
+static const known_weight *find_weight(const fkp_capture *capture, const fk_tensor *t)
+{
+    for (int i = 0; i < capture->num_weights; i++) {
+        const fk_tensor *known = &capture->weights[i].tensor;
+        if (known->data == t->data && known->dtype == t->dtype && fk_tensor_same_shape(known, t) && fk_tensor_is_contiguous(t))
+            return &capture->weights[i];
+    }
+    return NULL;
+}
+
+static fk_status remember_weight(fkp_capture *capture, const fk_tensor *t, const kept_tensor *kept)
+{
+    if (!kept->has_statistics || !fk_tensor_is_contiguous(t)) return FK_OK;
+    if (capture->num_weights == capture->weights_capacity) {
+        int capacity = capture->weights_capacity ? 2 * capture->weights_capacity : 64;
+        known_weight *weights = realloc(capture->weights, (size_t)capacity * sizeof *weights);
+        if (!weights) return fk_fail(FK_ERROR_MEMORY, "out of memory for statistics of weights");
+        capture->weights = weights;
+        capture->weights_capacity = capacity;
+    }
+    capture->weights[capture->num_weights++] = (known_weight){*t, kept->mean, kept->std};
+    return FK_OK;
+}
+
 /* Description, statistics and perhaps values. Weights are random again when benched: they keep their statistics. */
 static fk_status keep_tensor(fkp_capture *capture, kept_op *op, fk_ctx *ctx, const fk_field *f, const fk_tensor *t, kept_tensor *kept)
 {
@@ -162,17 +196,22 @@ static fk_status keep_tensor(fkp_capture *capture, kept_op *op, fk_ctx *ctx, con
     kept->tensor = *t;
     kept->tensor.data = NULL;
     if (fk_tensor_numel(t) == 0) return FK_OK;
-    FK_TRY(copy_to_host(ctx, t, &values));
-    bool is_float = fk_dtype_is_float(t->dtype);
+    bool is_float = fk_dtype_is_float(t->dtype), is_weight = f->kind == FK_FIELD_WEIGHT;
     int64_t bytes = (int64_t)fk_tensor_nbytes(t);
-    if (is_float) measure(kept, values);
-    if (!is_float || (f->kind != FK_FIELD_WEIGHT && bytes <= capture->max_bytes - op->bytes)) {
-        kept->tensor.data = values;
-        if (is_float) op->bytes += bytes;
-    } else {
-        free(values);
+    bool keep_values = !is_float || (!is_weight && bytes <= capture->max_bytes - op->bytes);
+    const known_weight *known = is_float ? find_weight(capture, t) : NULL;
+    if (known) {
+        kept->mean = known->mean;
+        kept->std = known->std;
+        kept->has_statistics = true;
+        if (!keep_values) return FK_OK;
     }
-    return FK_OK;
+    FK_TRY(copy_to_host(ctx, t, &values));
+    if (is_float && !known) measure(kept, values);
+    if (keep_values) kept->tensor.data = values;
+    else free(values);
+    if (keep_values && is_float) op->bytes += bytes;
+    return is_weight && is_float && !known ? remember_weight(capture, t, kept) : FK_OK;
 }
 
 static fk_status new_case(fkp_capture *capture, kept_op *kept, fk_ctx *ctx, const fk_op *op, const void *args, kept_case *c)
