@@ -10,23 +10,36 @@
 
 #define COMPILE_TIMEOUT_S 120.0
 
-static volatile int running = -1;
-static const fkp_candidate_set *current;
+static fkp_candidate_watch nobody = {.running = -1, .last = -1}, *watch = &nobody;
 
-int fkp_candidate_set_running(void)
+void fkp_candidate_set_watch(fkp_candidate_watch *by)
 {
-    return running;
+    watch = by;
+}
+
+void fkp_candidate_set_judged(bool judged)
+{
+    watch->moves++;
+    watch->judged = judged;
+}
+
+/* Code of the candidate of `op` (-1: none) begins to run; returns what ran before. */
+static int32_t enter(int32_t op)
+{
+    int32_t before = watch->running;
+    watch->moves++;
+    watch->running = op;
+    if (op >= 0) watch->last = op;
+    return before;
 }
 
 /* `user` is the candidate's own implementation struct. */
 static fk_status run_noted(fk_ctx *ctx, const void *args, void *user)
 {
     const fk_impl *impl = user;
-    int before = running;
-    for (int i = 0; i < current->count; i++)
-        if (fk_candidate_impl(current->items[i]) == impl) running = i;
+    int32_t before = enter(fk_door_current(ctx)->index);
     fk_status status = impl->run(ctx, args, impl->user);
-    running = before;
+    enter(before);
     return status;
 }
 
@@ -42,7 +55,9 @@ static fk_status open_one(const fkp_candidate_file *file, fk_device_type device,
                            compiled.timed_out ? " in time" : "", compiled.messages);
         library = compiled.library;
     }
+    int32_t before = enter(file->op->index); /* its constructors */
     fk_status status = fk_candidate_open(library, file->op, device, out);
+    enter(before);
     if (status == FK_OK) return FK_OK;
     fk_fail_context(status, "candidate %s", file->path);
     return status == FK_ERROR_MEMORY ? status : fk_fail(FK_ERROR_CANDIDATE, "%s", fk_error_message());
@@ -70,7 +85,6 @@ fk_status fkp_candidate_set_open(const char *path, fk_device_type device, const 
         out->count++;
     }
     fkp_candidates_deinit(&list);
-    current = out;
     if (status != FK_OK) fkp_candidate_set_close(out);
     return status;
 }
@@ -81,7 +95,6 @@ void fkp_candidate_set_close(fkp_candidate_set *set)
     free(set->items);
     free(set->ops);
     free(set->impls);
-    if (current == set) current = NULL;
     *set = (fkp_candidate_set){0};
 }
 

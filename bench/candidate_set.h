@@ -22,7 +22,15 @@ fk_status fkp_candidate_set_open(const char *path, fk_device_type device, const 
 void fkp_candidate_set_close(fkp_candidate_set *set);
 /* Those that are not in `without` (NULL: all). The set must outlive the context. */
 fk_status fkp_candidate_set_install(const fkp_candidate_set *set, const bool *without, fk_ctx *ctx);
-/* Index of the candidate whose code runs now, -1 outside of candidates; safe in a signal handler. Of the last set opened. */
-int fkp_candidate_set_running(void);
+/* What goes on in this process's candidates, for another one that watches it through shared memory. */
+typedef struct fkp_candidate_watch {
+    volatile int32_t running; /* operator (its index) whose candidate's code runs, -1 outside of candidates */
+    volatile int32_t last;    /* the last one that ran, -1: none yet */
+    volatile uint64_t moves;  /* grows with every beginning and end */
+    volatile bool judged;     /* candidates are called now and then: they should not stop */
+} fkp_candidate_watch;
+void fkp_candidate_set_watch(fkp_candidate_watch *watch);
+/* A run with (true) or without candidates begins. */
+void fkp_candidate_set_judged(bool judged);
 
 #endif

@@ -62,7 +62,9 @@ static bool is_finding(fk_status status)
 
 static fk_status run_candidate(evaluation *v, fk_engine *engine, const fkp_watch *watch, fkp_answers *answers)
 {
+    fkp_candidate_set_judged(v->candidates->count > 0);
     fk_status status = fkp_requests_run_watched(v->requests, engine, watch, answers);
+    fkp_candidate_set_judged(false);
     if (!is_finding(status) || v->candidates->count == 0) return status;
     end(v, FKP_RUNTIME_ERROR, "%s", fk_error_message());
     return FK_OK;
@@ -75,7 +77,9 @@ static fk_status warm_up(evaluation *v, fk_engine *engine, bool candidate)
     if (first.max_tokens > WARM_UP_TOKENS) first.max_tokens = WARM_UP_TOKENS;
     fkp_requests one = {.items = &first, .count = 1, .max_num_seqs = 1};
     fkp_answers answers = {0};
+    fkp_candidate_set_judged(candidate && v->candidates->count > 0);
     fk_status status = fkp_requests_run(&one, engine, v->options->interrupted, &answers);
+    fkp_candidate_set_judged(false);
     fkp_answers_deinit(&answers);
     if (!candidate || !is_finding(status) || v->candidates->count == 0) return status;
     end(v, FKP_RUNTIME_ERROR, "%s", fk_error_message());

@@ -143,6 +143,25 @@ fk_status fkp_process_start(fkp_process *process, char *const argv[], int log_fd
     return FK_OK;
 }
 
+fk_status fkp_process_fork(fkp_process *process)
+{
+    *process = (fkp_process){0};
+    adopt_orphans();
+    fflush(NULL);
+    pid_t parent = getpid(), pid = fork();
+    if (pid < 0) return fk_fail(FK_ERROR_MEMORY, "cannot fork: %s", strerror(errno));
+    process->pid = pid;
+    if (pid > 0) {
+        note_live(0, pid);
+        return FK_OK;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1); /* gone in between */
+    setsid();
+    orphans = UNDECIDED;
+    return FK_OK;
+}
+
 void fkp_process_limit_files(const fkp_process *process, uint64_t bytes)
 {
     prlimit(process->pid, RLIMIT_FSIZE, &(struct rlimit){bytes, bytes}, NULL);

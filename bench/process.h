@@ -26,6 +26,8 @@ int fkp_log_create(void);
 /* Starts argv[0] (found on PATH) with stdin from /dev/null, stdout and stderr appended to `log_fd`. `keep_fd` becomes
  * FKP_RUNNER_FD in the child (-1: none). `variables` ("NAME=value", NULL-terminated, may be NULL) are added to the environment. */
 fk_status fkp_process_start(fkp_process *process, char *const argv[], int log_fd, int keep_fd, const char *const *variables);
+/* A copy of this process in a session of its own, which does not outlive it; pid is 0 in the copy. */
+fk_status fkp_process_fork(fkp_process *process);
 /* Takes from a running process the leave to write files larger than this. */
 void fkp_process_limit_files(const fkp_process *process, uint64_t bytes);
 /* Waits until `deadline_s` (fkp_now; 0: forever) or until `stop` (may be NULL) says so; true when the process has ended. */

@@ -13,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/supervise.h"
 #include "core/nearest.h"
 #include "core/seeded.h"
 
@@ -309,13 +310,6 @@ static fk_status build_all(bench *b)
     return FK_OK;
 }
 
-static double timeout_seconds(void)
-{
-    const char *text = getenv("FK_BENCH_TIMEOUT_SEC"); /* the original's name */
-    double value = text ? strtod(text, NULL) : 0;
-    return value > 0 ? value : 20;
-}
-
 static fk_status prepare(bench *b)
 {
     const bench_options *o = b->o;
@@ -332,7 +326,7 @@ static fk_status prepare(bench *b)
     if (o->build_only) return FK_OK;
     double time_ms = o->min_time_ms > 0 ? o->min_time_ms : b->device.type == FK_CPU ? 300 : 1000;
     fkp_judge_options options = {.device = b->device, .threads = (int)b->cli->common.threads, .time_budget_s = time_ms / 1e3,
-                                 .timeout_s = timeout_seconds(), .timing = true, .interrupted = fkp_interrupted};
+                                 .timeout_s = fkp_call_timeout_s(20), .timing = true, .interrupted = fkp_interrupted};
     if (b->cli->common.seed >= 0) options.seed = 1 + (uint64_t)b->cli->common.seed;
     FK_TRY(fk_roofline_get(b->device, b->cli->common.cache, &options.roofline));
     FK_TRY(fkp_judge_create(&options, &b->judge));

@@ -55,6 +55,8 @@ struct fkp_command {
     const char *details;     /* more for --help; NULL when the summary says it all */
     const char *examples[3]; /* two real command lines; shown as they stand */
     int max_args;            /* most positional arguments; -1: any number */
+    /* Whether candidates would run in the command's process: it gets a child for that. NULL: never. */
+    bool (*runs_candidates)(const void *options);
     /* Returns an exit code; `options` points to the filled options struct. */
     int (*run)(fkp_cli *cli, const void *options);
     /* For hidden first words (runner processes): the whole argv, no parsing, no outputs. Instead of `run`. */

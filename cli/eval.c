@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "bench/eval.h"
-#include "cli/eval_crash.h"
 #include "cli/interrupt.h"
 #include "cli/model_input.h"
 #include "cli/output.h"
 #include "cli/paths.h"
 #include "cli/progress.h"
+#include "cli/supervise.h"
 
 typedef struct eval_options {
     const char *scenario, *model, *candidates, *dtype;
@@ -44,7 +44,6 @@ typedef struct session {
     fkp_eval eval;
     bool judged; /* eval is filled in */
     fkp_progress progress;
-    fkp_crash_guard *guard;
 } session;
 
 /* ---- results */
@@ -164,10 +163,18 @@ static void progress(void *user, const char *what, int done, int total)
     fkp_progress_update(&s->progress, done, what);
 }
 
+static void note_head(session *s)
+{
+    json_t *head = head_json(s);
+    fkp_supervised_head(head);
+    json_decref(head);
+}
+
 /* A candidate that does not compile or load is a judgement, not an error of the command. */
 static fk_status open_candidates(session *s)
 {
     if (s->o->self_test) return FK_OK;
+    note_head(s);
     fk_status status = fkp_candidate_set_open(s->o->candidates, (fk_device_type)s->device.type, s->cli->common.cache, fkp_interrupted,
                                       &s->candidates);
     if (status != FK_ERROR_CANDIDATE) return status;
@@ -196,10 +203,8 @@ static fk_status judge(session *s)
                           .interrupted = fkp_interrupted,
                           .progress = progress,
                           .user = s};
-    json_t *head = head_json(s);
-    fk_status status = fkp_crash_guard_create(&s->candidates, head, s->cli->json, &s->guard);
-    json_decref(head);
-    if (status == FK_OK) status = fkp_eval_run(s->model, &s->requests, &s->candidates, &o, &s->eval);
+    note_head(s);
+    fk_status status = fkp_eval_run(s->model, &s->requests, &s->candidates, &o, &s->eval);
     fkp_progress_end(&s->progress);
     s->judged = status == FK_OK;
     return status;
@@ -232,12 +237,17 @@ static int run(fkp_cli *cli, const void *values)
     int code = fkp_exit(cli, run_session(&s));
     if (code == FKP_EXIT_OK && s.eval.status != FKP_PASSED) code = FKP_EXIT_JUDGED;
     if (s.judged) fkp_eval_deinit(&s.eval);
-    fkp_crash_guard_destroy(s.guard);
     fkp_requests_deinit(&s.requests);
     fkp_candidate_set_close(&s.candidates);
     fk_model_close(s.model);
     fkp_scenario_close(s.scenario);
     return code;
+}
+
+static bool runs_candidates(const void *values)
+{
+    const eval_options *o = values;
+    return o->candidates && !o->self_test;
 }
 
 const fkp_command fkp_command_eval = {
@@ -246,9 +256,10 @@ const fkp_command fkp_command_eval = {
     .options = options,
     .options_size = sizeof(eval_options),
     .details = "Both sides answer the scenario's requests in turn (A B B A ...), greedy and to full length. Where tokens part, both\n"
-               "go through the baseline's answer once more, and the logits tell a near tie from an error. Candidates share this\n"
-               "process: give it what bench has passed. Exit code 1: an error in the tokens, a candidate that fails or gets no call.",
+               "go through the baseline's answer once more, and the logits tell a near tie from an error. Candidates share the\n"
+               "models' process: give it what bench has passed. Exit code 1: an error in the tokens, a candidate that fails or gets no call.",
     .examples = {"fastkernels eval --scenario demo --candidates examples/candidates/good",
                  "fastkernels eval --scenario tiny --self-test"},
     .max_args = 0,
+    .runs_candidates = runs_candidates,
     .run = run};

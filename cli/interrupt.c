@@ -27,7 +27,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
     int error = errno;
     (void)number, (void)context;
-    bool ours = info->si_code <= 0 && fkp_process_is_ours(info->si_pid);
+    bool ours = info->si_code <= 0 && (info->si_pid == getpid() || fkp_process_is_ours(info->si_pid));
     errno = error;
     if (ours) return; /* a candidate has no say in when we end */
     if (interrupted && now_ms() - first_ms > IMPATIENT_MS) _exit(130);  /* whoever waits has waited long enough */

@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/paths.h"
 #include "cli/progress.h"
+#include "cli/supervise.h"
 #include "runtime/assets.h"
 
 #define FKP_COMMAND(name) extern const fkp_command fkp_command_##name;
@@ -118,33 +119,37 @@ static fk_status check_args(const fkp_cli *cli)
     return cli->common.device ? fkp_cli_device(cli, &device) : FK_OK;
 }
 
+static int run_prepared(fkp_cli *cli, const void *values)
+{
+    char cache[FKP_PATH_SIZE];
+    fk_status status = fk_cache_dir(cli->common.cache, cache, sizeof cache);
+    cli->common.cache = cache;
+    if (status == FK_OK) status = check_args(cli);
+    if (status == FK_OK) status = fkp_output_open(cli);
+    int code = status == FK_OK ? cli->command->run(cli, values) : fkp_exit(cli, status);
+    status = fkp_output_close(cli);
+    return code == FKP_EXIT_OK ? fkp_exit(cli, status) : code;
+}
+
 static int run_command(const fkp_command *command, int argc, char **argv)
 {
     fkp_cli cli = {.command = command, .common = {.seed = -1}};
-    char cache[FKP_PATH_SIZE];
     void *values = calloc(1, command->options_size + 1);
     const char **args = calloc((size_t)argc + 1, sizeof *args);
     cli.line = join_words(argc, argv);
     if (!values || !args || !cli.line) return fkp_exit(&cli, fk_fail(FK_ERROR_MEMORY, "out of memory"));
     fkp_option_set sets[] = {{command->options, values}, {fkp_common_option_table, &cli.common}};
     cli.args = args;
+    int code = FKP_EXIT_OK;
     fk_status status = fkp_options_parse(command->name, argc - 2, argv + 2, sets, 2, args, &cli.num_args);
-    if (status == FK_OK && cli.common.help) {
-        fkp_help_command(command);
-        status = fkp_output_close(&cli);
-        free(cli.line);
-        free(args);
-        fkp_options_free(sets, 2);
-        free(values);
-        return fkp_exit(&cli, status);
+    if (status != FK_OK || cli.common.help) {
+        if (status == FK_OK) fkp_help_command(command);
+        if (status == FK_OK) status = fkp_output_close(&cli);
+        code = fkp_exit(&cli, status);
+    } else if (!command->runs_candidates || !command->runs_candidates(values) || !fkp_supervise(&cli, &code)) {
+        code = run_prepared(&cli, values);
+        fkp_supervised_end(code);
     }
-    if (status == FK_OK) status = fk_cache_dir(cli.common.cache, cache, sizeof cache);
-    cli.common.cache = cache;
-    if (status == FK_OK) status = check_args(&cli);
-    if (status == FK_OK) status = fkp_output_open(&cli);
-    int code = status == FK_OK ? command->run(&cli, values) : fkp_exit(&cli, status);
-    status = fkp_output_close(&cli);
-    if (code == FKP_EXIT_OK) code = fkp_exit(&cli, status);
     free(cli.line);
     free(args);
     fkp_options_free(sets, 2);

@@ -6,6 +6,7 @@
 #include <fk/backend.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,14 +14,31 @@
 #include <unistd.h>
 
 #include "cli/progress.h"
+#include "cli/supervise.h"
 
 static int write_error; /* errno of the first failed write of text or JSON to stdout */
+static FILE *own_stdout; /* NULL: stdout */
+
+static FILE *text_stream(void)
+{
+    return own_stdout ? own_stdout : stdout;
+}
+
+/* Beside candidates, stdout is ours: what they print goes to stderr. */
+static fk_status separate_stdout(void)
+{
+    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);
+    own_stdout = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (own_stdout && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) return FK_OK;
+    return fk_fail(FK_ERROR_IO, "cannot write to stdout: %s", strerror(errno));
+}
 
 fk_status fkp_output_open(fkp_cli *cli)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
     cli->color = !cli->common.no_color && !(no_color && *no_color) && isatty(STDOUT_FILENO) &&
                  !(term && strcmp(term, "dumb") == 0);
+    if (fkp_supervised()) FK_TRY(separate_stdout());
     if (!cli->common.json) return FK_OK;
     if (!*cli->common.json) {
         cli->json = stdout;
@@ -33,7 +51,7 @@ fk_status fkp_output_open(fkp_cli *cli)
 
 static void note_failure(fkp_cli *cli, FILE *stream)
 {
-    if (stream == stdout && errno == EPIPE) cli->pipe_closed = true;
+    if ((stream == stdout || stream == own_stdout) && errno == EPIPE) cli->pipe_closed = true;
     else if (!write_error) write_error = errno ? errno : EIO;
 }
 
@@ -47,7 +65,7 @@ fk_status fkp_output_close(fkp_cli *cli)
                              strerror(write_error ? write_error : errno));
         cli->json = NULL;
     }
-    if (!cli->pipe_closed && fflush(stdout) != 0) note_failure(cli, stdout);
+    if (!cli->pipe_closed && fflush(text_stream()) != 0) note_failure(cli, text_stream());
     if (status == FK_OK && write_error) status = fk_fail(FK_ERROR_IO, "cannot write to stdout: %s", strerror(write_error));
     json_decref(cli->header);
     cli->header = NULL;
@@ -66,8 +84,14 @@ void fkp_print(fkp_cli *cli, const char *format, ...)
     va_list args;
     va_start(args, format);
     errno = 0;
-    if (vprintf(format, args) < 0) note_failure(cli, stdout);
+    if (vfprintf(text_stream(), format, args) < 0) note_failure(cli, text_stream());
     va_end(args);
+}
+
+void fkp_flush(fkp_cli *cli)
+{
+    errno = 0;
+    if (fkp_prints(cli) && fflush(text_stream()) != 0) note_failure(cli, text_stream());
 }
 
 static void log_line(const char *prefix, const char *format, va_list args)
@@ -158,7 +182,9 @@ void fkp_emit(fkp_cli *cli, json_t *result)
         char *text = json_dumps(result, JSON_COMPACT | JSON_REAL_PRECISION(12));
         fkp_progress_hide();
         errno = text ? 0 : ENOMEM;
-        if (!text || fputs(text, cli->json) < 0 || fputc('\n', cli->json) < 0 || fflush(cli->json) != 0)
+        if (text && fkp_supervised()) {
+            if (fkp_supervised_line(text) != FK_OK) write_error = ENOMEM;
+        } else if (!text || fputs(text, cli->json) < 0 || fputc('\n', cli->json) < 0 || fflush(cli->json) != 0)
             note_failure(cli, cli->json);
         free(text);
         cli->lines_written++;

@@ -10,6 +10,8 @@
 
 /* Text for people; nothing when stdout belongs to JSON. */
 void fkp_print(fkp_cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Sends what was printed on its way. */
+void fkp_flush(fkp_cli *cli);
 /* Whether fkp_print prints: skip work on tables when it does not. */
 bool fkp_prints(const fkp_cli *cli);
 

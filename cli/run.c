@@ -73,7 +73,7 @@ static fk_status show(session *s, const char *data, size_t bytes)
 {
     if (bytes == 0) return FK_OK;
     fkp_print(s->cli, "%.*s", (int)bytes, data);
-    if (fkp_prints(s->cli)) fflush(stdout);
+    fkp_flush(s->cli);
     if (s->output && fwrite(data, 1, bytes, s->output) != bytes)
         return fk_fail(FK_ERROR_IO, "cannot write %s: %s", s->o->output, strerror(errno));
     return fk_bytes_append(&s->text, data, bytes);
@@ -338,6 +338,11 @@ static int run(fkp_cli *cli, const void *values)
     return code;
 }
 
+static bool runs_candidates(const void *values)
+{
+    return ((const run_options *)values)->candidates != NULL;
+}
+
 const fkp_command fkp_command_run = {
     .name = "run",
     .summary = "one model, one prompt, the answer as it comes",
@@ -348,4 +353,5 @@ const fkp_command fkp_command_run = {
     .examples = {"fastkernels run --model smollm2-135m --prompt 'Why is the sky blue?'",
                  "fastkernels run --model llama:tiny --prompt-ids 1,2,3 --max-tokens 8 --logits 5"},
     .max_args = 0,
+    .runs_candidates = runs_candidates,
     .run = run};

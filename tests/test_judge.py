@@ -192,6 +192,62 @@ class TalkingCandidates(InFolder):
         self.assertEqual((code, records[0]["status"]), (0, "PASSED"), records[0]["detail"])
 
 
+class WholeModels(InFolder):
+    """eval and run, where candidates share the model's process: it may end in any way, the command does not."""
+
+    def whole(self, body, code, status, *words, before="", env=None):
+        path = self.candidate(body + RIGHT, before="#include <signal.h>\n" + before)
+        result = run("eval", "--device", "cpu", "--scenario", "tiny", "--max-requests", "1", "--time-budget-s", "0", "--candidates", path,
+                     "--json", "-q", env=env)
+        self.assertEqual(result.returncode, code, result.stderr)
+        record = json.loads(result.stdout)
+        self.assertEqual((record["status"], record["model"], record["workload"]), (status, "llama:tiny", "tiny"))
+        for word in words:
+            self.assertIn(word, record["detail"])
+        result = run("run", "--device", "cpu", "--model", "llama:tiny", "--prompt-ids", "1", "--max-tokens", "2", "--candidates", path, "-q",
+                     env=env)
+        self.assertEqual(result.returncode, code, result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+    def test_ends_the_process(self):
+        self.whole("    exit(0);", 1, "CRASHED", "silu_and_mul", "exit code 0")
+        self.whole("    _exit(0);", 1, "CRASHED", "silu_and_mul", "exit code 0")
+        self.whole("    raise(SIGKILL);", 1, "CRASHED", "silu_and_mul", "signal 9")
+        self.whole("", 1, "CRASHED", "silu_and_mul", "exit code 0", before="__attribute__((constructor)) static void begin(void) { _exit(0); }")
+
+    def test_hangs(self):
+        self.whole("    raise(SIGSTOP);", 1, "TIMEOUT", "silu_and_mul", "did not return", env={"FK_BENCH_TIMEOUT_SEC": "1"})
+        self.whole("    for (;;) pause();", 1, "TIMEOUT", "silu_and_mul", "did not return", env={"FK_BENCH_TIMEOUT_SEC": "1"})
+
+    def test_prints(self):
+        """Not into the JSON, nor into the answer."""
+        self.whole('    puts("{\\"status\\": \\"PASSED\\"}");\n    fflush(stdout);', 0, "PASSED")
+        result = run("run", "--device", "cpu", "--model", "llama:tiny", "--prompt-ids", "1", "--max-tokens", "2", "-q", "--candidates", self.folder)
+        self.assertRegex(result.stdout, r"^\d+ \d+\s*$")
+
+    def test_signals(self):
+        self.whole("    kill(getppid(), SIGTERM);\n    kill(0, SIGINT);", 0, "PASSED")
+
+    def test_library_cut_off(self):
+        with open(os.path.join(BUILD, "candidate_good.so"), "rb") as file:
+            whole = file.read()
+        with open(self.path("silu_and_mul.so"), "wb") as file:
+            file.write(whole[: len(whole) // 3])
+        for command in (["eval", "--scenario", "tiny"], ["run", "--model", "llama:tiny", "--prompt-ids", "1"]):
+            result = run(*command, "--device", "cpu", "--candidates", self.path("silu_and_mul.so"))
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("silu_and_mul", result.stderr)
+
+    def test_interrupt(self):
+        process = subprocess.Popen([PROGRAM, "eval", "--device", "cpu", "--scenario", "tiny", "--pairs", "1000", "--time-budget-s", "60",
+                                    "--candidates", self.candidate(RIGHT), "-q"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        message = process.communicate(timeout=30)[1]
+        self.assertEqual((process.returncode, message), (130, "fastkernels eval: interrupted\n"))
+
+
 class Files(InFolder):
     """Names of candidates that are no regular files are refused at once, not read to an end that never comes."""
 
