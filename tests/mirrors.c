@@ -163,10 +163,18 @@ static bool is_out(const fk_field *f)
     return f->kind == FK_FIELD_OUT || f->kind == FK_FIELD_OUT_MAX;
 }
 
+/* The same literal; a string of Python has its quotes single or double. */
+static bool same_literal(const char *ours, const char *theirs)
+{
+    size_t n = strlen(ours);
+    if (strcmp(ours, theirs) == 0) return true;
+    return n >= 2 && ours[0] == '"' && theirs[0] == '\'' && strlen(theirs) == n && theirs[n - 1] == '\'' && strncmp(ours + 1, theirs + 1, n - 2) == 0;
+}
+
 static bool default_fits(const fk_field *f, const mirror_row *row)
 {
     bool none = strcmp(row->default_text, "None") == 0, required = strcmp(row->default_text, "-") == 0;
-    if (!fk_field_is_tensor(f)) return strcmp(f->default_text, required ? "FK_REQUIRED" : row->default_text) == 0;
+    if (!fk_field_is_tensor(f)) return same_literal(f->default_text, required ? "FK_REQUIRED" : row->default_text);
     if (!none && !required) return false;
     return is_out(f) || f->optional == (none || is_optional_type(row->type)); /* absent outputs are allocated */
 }

@@ -43,6 +43,7 @@ static void test_every_operator_matches(void **state)
         const fk_op *op = fk_op_at(i);
         mirror_table table;
         char why[512];
+        if (!op->mirrors_library) continue; /* no production operator of its own: nothing to compare */
         load(op, &table);
         if (!mirror_matches(op, &table, narrowings, why, sizeof why)) {
             print_error("%s\n", why);
@@ -209,6 +210,7 @@ static void test_every_mutation_is_noticed(void **state)
     for (int i = 0; i < fk_op_count(); i++) {
         const fk_op *op = fk_op_at(i);
         mirror_table table;
+        if (!op->mirrors_library) continue;
         load(op, &table);
         fk_field fields[MAX_FIELDS];
         assert_true(op->num_fields <= MAX_FIELDS);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LayerNorm on CUDA. Memory-bound: each row is read once into registers, where its mean and then its variance are taken,
+ * and written once. Rows that are not aligned to 16 bytes, longer than 32 KiB, or with weights of another dtype take a
+ * plain kernel. */
+#include "core/cuda_norm.h"
+#include "core/cuda_vec.h"
+
+#define PLAIN_THREADS 256
+
+namespace
+{
+
+/* output, input [rows, d]: 16-byte aligned rows of `packs` packs. Threads of x share a row, thread x owns packs x,
+ * x + blockDim.x, ... VPT of them, in each of ROWS rows. y counts rows side by side, more than 1 only where one warp holds a
+ * row. Packs past the end are zeros and are left out of the sums of squares. */
+template <typename T, int VPT, int ROWS>
+__global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
+    layer_norm_kernel(T *__restrict__ output, const T *__restrict__ input, const T *__restrict__ weight, const T *__restrict__ bias,
+                      int64_t rows, int packs, int64_t in_stride, int64_t out_stride, float eps)
+{
+    constexpr int N = fkd_pack<T>::N;
+    __shared__ float mean_slots[ROWS][32], square_slots[ROWS][32];
+    const int64_t first = (int64_t)blockIdx.x * blockDim.y * ROWS + threadIdx.y;
+    uint4 x[ROWS][VPT], scale_by[VPT], shift_by[VPT];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int k = 0; k < VPT; k++) {
+            int p = threadIdx.x + k * blockDim.x;
+            int64_t row = first + r * blockDim.y;
+            x[r][k] = make_uint4(0, 0, 0, 0);
+            if (row < rows && p < packs) x[r][k] = fkd_load_stream(input + row * in_stride + (int64_t)p * N);
+        }
+#pragma unroll
+    for (int k = 0; k < VPT; k++) {
+        int p = threadIdx.x + k * blockDim.x;
+        scale_by[k] = shift_by[k] = make_uint4(0, 0, 0, 0);
+        if (weight && p < packs) scale_by[k] = fkd_load_shared_by_blocks(weight + (int64_t)p * N);
+        if (bias && p < packs) shift_by[k] = fkd_load_shared_by_blocks(bias + (int64_t)p * N);
+    }
+    const float inverse_d = 1.0f / ((float)packs * N);
+    float means[ROWS], squares[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        means[r] = 0;
+#pragma unroll
+        for (int k = 0; k < VPT; k++) {
+            float v[N];
+            fkd_unpack<T>(x[r][k], v);
+#pragma unroll
+            for (int i = 0; i < N; i++) means[r] += v[i];
+        }
+    }
+    fkd_row_sums<ROWS>(means, mean_slots);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        means[r] *= inverse_d;
+        squares[r] = 0;
+#pragma unroll
+        for (int k = 0; k < VPT; k++) {
+            if ((int)(threadIdx.x + k * blockDim.x) >= packs) continue;
+            float v[N];
+            fkd_unpack<T>(x[r][k], v);
+#pragma unroll
+            for (int i = 0; i < N; i++) squares[r] += (v[i] - means[r]) * (v[i] - means[r]);
+        }
+    }
+    fkd_row_sums<ROWS>(squares, square_slots);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        int64_t row = first + r * blockDim.y;
+        float scale = rsqrtf(squares[r] * inverse_d + eps);
+#pragma unroll
+        for (int k = 0; k < VPT; k++) {
+            int p = threadIdx.x + k * blockDim.x;
+            if (row >= rows || p >= packs) continue;
+            float v[N], w[N], b[N];
+            fkd_unpack<T>(x[r][k], v);
+            fkd_unpack<T>(scale_by[k], w);
+            fkd_unpack<T>(shift_by[k], b);
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                v[i] = (v[i] - means[r]) * scale;
+                v[i] = (weight ? v[i] * w[i] : v[i]) + b[i];
+            }
+            fkd_store(output + row * out_stride + (int64_t)p * N, fkd_repack<T>(v));
+        }
+    }
+}
+
+/* Any layout of rows: one block a row, which is read three times. */
+template <typename T>
+__global__ void __launch_bounds__(PLAIN_THREADS)
+    layer_norm_plain_kernel(T *__restrict__ output, const T *__restrict__ input, const void *__restrict__ weight, int weight_dtype,
+                            const void *__restrict__ bias, int bias_dtype, int64_t d, int64_t in_stride, int64_t out_stride, float eps)
+{
+    __shared__ float mean_slots[32], square_slots[32];
+    input += blockIdx.x * in_stride;
+    output += blockIdx.x * out_stride;
+    float sum = 0, squares = 0;
+    for (int64_t i = threadIdx.x; i < d; i += PLAIN_THREADS) sum += fkd_float(input[i]);
+    const float mean = fkd_block_sum(sum, mean_slots) / (float)d;
+    for (int64_t i = threadIdx.x; i < d; i += PLAIN_THREADS) {
+        float x = fkd_float(input[i]) - mean;
+        squares += x * x;
+    }
+    const float scale = rsqrtf(fkd_block_sum(squares, square_slots) / (float)d + eps);
+    for (int64_t i = threadIdx.x; i < d; i += PLAIN_THREADS) {
+        float x = (fkd_float(input[i]) - mean) * scale;
+        if (weight) x *= fkd_load_any(weight, weight_dtype, i);
+        if (bias) x += fkd_load_any(bias, bias_dtype, i);
+        output[i] = fkd_round<T>(x);
+    }
+}
+
+template <typename T, int VPT, int ROWS>
+void launch(const fkp_norm_plan *plan, cudaStream_t stream, const fk_layer_norm_args *a)
+{
+    int64_t rows, d;
+    fk_rows_cols(a->input, &rows, &d);
+    layer_norm_kernel<T, VPT, ROWS><<<fkp_norm_blocks(rows, ROWS * plan->block.y), plan->block, 0, stream>>>(
+        FK_PTR(T, a->output), FK_PTR(const T, a->input), FK_PTR(const T, a->weight), FK_PTR(const T, a->bias), rows,
+        (int)(d / fkd_pack<T>::N), fk_row_stride(a->input), fk_row_stride(a->output), a->eps);
+}
+
+bool packs_like(const fk_tensor *parameter, fk_dtype dtype)
+{
+    return !parameter || (parameter->dtype == dtype && fkp_cuda_aligned16(parameter->data, 0));
+}
+
+} // namespace
+
+extern "C" fk_status fk_layer_norm_cuda(fk_ctx *ctx, cudaStream_t stream, const fk_layer_norm_args *a)
+{
+    int64_t rows, d, size = fk_dtype_bits(a->input->dtype) / 8;
+    fk_rows_cols(a->input, &rows, &d);
+    if (rows == 0 || d == 0) return FK_OK;
+    int64_t in_stride = fk_row_stride(a->input), out_stride = fk_row_stride(a->output);
+    fkp_norm_plan plan = fkp_norm_plan_for(d * size % 16 == 0 ? d * size / 16 : 0, rows);
+    bool packed = plan.packs_per_thread > 0 && fkp_cuda_aligned16(a->input->data, in_stride * size) &&
+                  fkp_cuda_aligned16(a->output->data, out_stride * size) && packs_like(a->weight, a->input->dtype) &&
+                  packs_like(a->bias, a->input->dtype);
+    FK_DISPATCH_FLOAT(a->input->dtype, T, {
+        if (packed && plan.packs_per_thread == 1)
+            launch<T, 1, 1>(&plan, stream, a);
+        else if (packed && plan.packs_per_thread == 2)
+            launch<T, 2, 1>(&plan, stream, a);
+        else if (packed && plan.packs_per_thread == 4)
+            launch<T, 4, 2>(&plan, stream, a);
+        else if (packed)
+            launch<T, 8, 1>(&plan, stream, a);
+        else
+            layer_norm_plain_kernel<T><<<(unsigned)rows, PLAIN_THREADS, 0, stream>>>(
+                FK_PTR(T, a->output), FK_PTR(const T, a->input), FK_PTR(const void, a->weight),
+                a->weight ? (int)a->weight->dtype : 0, FK_PTR(const void, a->bias), a->bias ? (int)a->bias->dtype : 0, d, in_stride,
+                out_stride, a->eps);
+    });
+    return fk_cuda_status(ctx, cudaGetLastError(), "layer_norm");
+}
+
+static bool supports(const fk_layer_norm_args *a)
+{
+    return fk_tensor_has_rows(a->input) && fk_tensor_has_rows(a->output) &&
+           (!a->weight || fk_tensor_is_contiguous(a->weight)) && (!a->bias || fk_tensor_is_contiguous(a->bias));
+}
+
+FK_CUDA_OP_IF(layer_norm, supports)
