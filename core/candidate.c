@@ -4,9 +4,15 @@
 #include "core/candidate.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/clean_text.h"
 
 /* Programs that load candidates link core/ffi_environment.c; others never get here, and link without it. */
 #pragma weak TVMFFIErrorSetRaisedFromCStr
@@ -33,6 +39,7 @@ fk_ctx *fkp_candidate_ctx(void)
 void fkp_candidate_raise(const char *kind, const char *message)
 {
     snprintf(raised, sizeof raised, "%s: %s", kind, message);
+    fkp_clean_text(raised);
 }
 
 /* The first place where two signatures part, field by field. */
@@ -57,7 +64,42 @@ static fk_status check_note(const char *path, const fk_op *op, const fk_candidat
     if (strcmp(note->signature, op->signature) == 0) return FK_OK;
     char difference[400];
     describe_difference(op->signature, note->signature, difference, sizeof difference);
-    return fk_fail(FK_ERROR_CANDIDATE, "%s was built for another signature of %s: %s", path, op->name, difference);
+    return fk_fail(FK_ERROR_CANDIDATE, "%s was built for another signature of %s: %s", path, op->name, fkp_clean_text(difference));
+}
+
+#if defined __x86_64__
+#define OUR_MACHINE EM_X86_64
+#elif defined __aarch64__
+#define OUR_MACHINE EM_AARCH64
+#else
+#define OUR_MACHINE EM_NONE
+#endif
+
+/* What dlopen does not say, or does not live to say: a library of another processor, or one that was cut off, whose missing
+ * pages raise SIGBUS. What is no library at all is left to it. */
+static fk_status check_library(const char *path)
+{
+    Elf64_Ehdr h;
+    struct stat info;
+    fk_status status = FK_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return FK_OK;
+    if (fstat(fd, &info) != 0 || pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0) goto done;
+    if (h.e_ident[EI_CLASS] != ELFCLASS64 || (OUR_MACHINE != EM_NONE && h.e_machine != OUR_MACHINE)) {
+        status = fk_fail(FK_ERROR_CANDIDATE, "cannot load: %s is for another processor (ELF machine %d, here %d)", path, h.e_machine, OUR_MACHINE);
+        goto done;
+    }
+    uint64_t size = (uint64_t)info.st_size, end = h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize;
+    bool cut_off = end > size || end < h.e_shoff;
+    for (int i = 0; i < h.e_phnum && !cut_off; i++) {
+        Elf64_Phdr p;
+        cut_off = pread(fd, &p, sizeof p, (off_t)(h.e_phoff + (uint64_t)i * sizeof p)) != (ssize_t)sizeof p || p.p_offset > size ||
+                  (p.p_type != PT_GNU_STACK && p.p_filesz > size - p.p_offset);
+    }
+    if (cut_off) status = fk_fail(FK_ERROR_CANDIDATE, "cannot load: %s is cut off, it has %llu bytes", path, (unsigned long long)size);
+done:
+    close(fd);
+    return status;
 }
 
 /* Other operators whose symbol the library has, for the message. */
@@ -98,6 +140,8 @@ fk_status fk_candidate_open(const char *path, const fk_op *op, fk_device_type de
     if (!candidate) return fk_fail(FK_ERROR_MEMORY, "out of memory for a candidate");
     strcpy(candidate->path, path);
     candidate->op = op;
+    status = check_library(path);
+    if (status != FK_OK) goto done;
     candidate->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!candidate->library) {
         status = fk_fail(FK_ERROR_CANDIDATE, "cannot load: %s", dlerror());
