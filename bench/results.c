@@ -6,11 +6,14 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /* "AMD EPYC 9B14" -> "amd-epyc-9b14" */
 static void folder_name(const char *device_name, char *buf, size_t size)
@@ -64,8 +67,24 @@ static fk_status choose_path(fkp_results *results, const char *path, const char 
     time_t now = time(NULL);
     struct tm local;
     strftime(date, sizeof date, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
-    snprintf(results->path, sizeof results->path, "%s/%s-bench.json", folder, date);
+    for (int i = 1; i < 1000; i++) { /* another bench may have begun in the same second */
+        char number[16] = "";
+        if (i > 1) snprintf(number, sizeof number, "-%d", i);
+        snprintf(results->path, sizeof results->path, "%s/%s%s-bench.json", folder, date, number);
+        int fd = open(results->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) close(fd);
+        if (fd >= 0 || errno != EEXIST) break;
+    }
     return FK_OK;
+}
+
+/* Whoever writes results holds a lock on their file. */
+static fk_status check_unlocked(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (fd >= 0) close(fd);
+    return locked ? fk_fail(FK_ERROR_INVALID, "another bench is writing %s", path) : FK_OK;
 }
 
 /* Cases of an earlier run that came to an end; the last line may be cut off. */
@@ -111,8 +130,10 @@ fk_status fkp_results_open(fkp_results *results, const char *path, const char *d
 {
     *results = (fkp_results){.finished = json_object()};
     fk_status status = choose_path(results, path, device_name, resume);
+    if (status == FK_OK) status = check_unlocked(results->path);
     if (status == FK_OK && resume) read_finished(results);
     if (status == FK_OK) status = rewrite(results);
+    if (status == FK_OK) flock(fileno(results->file), LOCK_EX | LOCK_NB);
     if (status != FK_OK) fkp_results_close(results);
     return status;
 }
