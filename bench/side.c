@@ -13,6 +13,8 @@
 
 #include "bench/runner.h"
 
+#define SLOW_BYTES_S 100e6 /* filling the page tables of shared memory takes no longer, however busy the machine is */
+
 void fkp_side_init(fkp_side *side, const char *role, bool judged, fk_backend *backend, const fkp_hello *hello)
 {
     *side = (fkp_side){.role = role, .judged = judged, .hello = *hello, .backend = backend, .log = -1, .socket = -1,
@@ -198,6 +200,7 @@ fkp_case_status fkp_side_share(fkp_side *side, const fkp_layout *layout, const f
                                fkp_record *record)
 {
     release_memory(side);
+    timeout_s += (double)layout->bytes / SLOW_BYTES_S;
     fk_status status = side->backend->shared_create(side->backend, layout->bytes, &side->memory);
     if (status == FK_OK && side->backend->device.type != FK_CPU) {
         side->readback = malloc(layout->bytes);

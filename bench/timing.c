@@ -126,8 +126,8 @@ static fkp_case_status check_batch(timing *m)
         if (!agree || i < wanted) {
             double start = fkp_now();
             result = fkp_trial_golden(t, slot);
+            if (result == FKP_PASSED) result = fkp_trial_compare(t, t->baseline); /* first: what it gets wrong accuses nobody */
             if (result == FKP_PASSED) result = fkp_trial_compare(t, t->candidate);
-            if (result == FKP_PASSED) result = fkp_trial_compare(t, t->baseline);
             if (result == FKP_INCORRECT_NUMERICAL) strncat(t->record->detail, " of a timed call", sizeof t->record->detail - strlen(t->record->detail) - 1);
             if (result != FKP_PASSED) return result;
             m->golden_spent += fkp_now() - start;
