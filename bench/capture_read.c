@@ -40,6 +40,7 @@ static fk_status read_tensor(fkp_case *c, int field, const json_t *object, const
     fk_dtype dtype = fk_dtype_parse(dtype_name ? dtype_name : "");
     if (dtype == FK_NONE || fk_dtype_bits(dtype) < 8)
         return fk_fail(FK_ERROR_INVALID, "%s has the dtype '%s'", f->name, dtype_name ? dtype_name : "none");
+    if (f->dtypes.mask && !(f->dtypes.mask >> dtype & 1)) return fk_fail(FK_ERROR_INVALID, "%s cannot have the dtype %s", f->name, dtype_name);
     int64_t shape[FK_MAX_NDIM], strides[FK_MAX_NDIM], elements = 1, span = 1;
     int ndim, num_strides = 0;
     FK_TRY(read_ints(json_object_get(object, "shape"), shape, &ndim, false, f->name));
@@ -61,7 +62,7 @@ static fk_status read_tensor(fkp_case *c, int field, const json_t *object, const
     if (!key) return FK_OK;
     fk_tensor kept;
     if (!values) return fk_fail(FK_ERROR_INVALID, "%s has values, but there is no file with them", f->name);
-    FK_TRY(fk_safetensors_find(values, key, &kept));
+    if (fk_safetensors_find(values, key, &kept) != FK_OK) return fk_fail(FK_ERROR_INVALID, "%s", fk_error_message());
     if (kept.dtype != dtype || !fk_tensor_same_shape(&kept, &c->tensors[field]))
         return fk_fail(FK_ERROR_INVALID, "the values of %s have another shape or dtype", f->name);
     v->captured = kept.data;

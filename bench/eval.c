@@ -10,6 +10,7 @@
 #include <fk/door.h>
 
 #include "bench/protocol.h"
+#include "core/clean_text.h"
 #include "runtime/engine.h"
 
 #define WARM_UP_TOKENS 16
@@ -35,6 +36,7 @@ static void end(evaluation *v, fkp_case_status status, const char *format, ...)
     va_start(args, format);
     vsnprintf(v->out->detail, sizeof v->out->detail, format, args);
     va_end(args);
+    fkp_clean_text(v->out->detail);
     v->out->status = status;
 }
 

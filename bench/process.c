@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "bench/protocol.h"
+#include "core/clean_text.h"
 
 extern char **environ;
 
@@ -241,18 +242,23 @@ fk_status fkp_executable_folder(char *buf, unsigned long size)
     return FK_OK;
 }
 
+/* `n` bytes, which may be NUL bytes, become text. */
+static void end_text(char *buf, ssize_t n)
+{
+    for (ssize_t i = 0; i < n; i++)
+        if (!buf[i]) buf[i] = '?';
+    buf[n > 0 ? n : 0] = 0;
+    fkp_clean_text(buf);
+}
+
 void fkp_log_head(int log_fd, char *buf, unsigned long size)
 {
-    ssize_t n = pread(log_fd, buf, size - 1, 0);
-    buf[n > 0 ? n : 0] = 0;
+    end_text(buf, pread(log_fd, buf, size - 1, 0));
 }
 
 void fkp_log_tail(int log_fd, char *buf, unsigned long size)
 {
     struct stat info;
     off_t end = fstat(log_fd, &info) == 0 ? info.st_size : 0;
-    ssize_t n = pread(log_fd, buf, size - 1, end > (off_t)size - 1 ? end - ((off_t)size - 1) : 0);
-    buf[n > 0 ? n : 0] = 0;
-    for (ssize_t i = 0; i < n; i++)
-        if ((unsigned char)buf[i] < 32 && buf[i] != '\n' && buf[i] != '\t') buf[i] = '?'; /* NUL bytes too */
+    end_text(buf, pread(log_fd, buf, size - 1, end > (off_t)size - 1 ? end - ((off_t)size - 1) : 0));
 }

@@ -48,7 +48,7 @@ double fkp_process_cpu_seconds(const fkp_process *process);
 fk_status fkp_executable_folder(char *buf, unsigned long size);
 /* The end of a log into buf (NUL-terminated, control characters replaced); "" when there is none. */
 void fkp_log_tail(int log_fd, char *buf, unsigned long size);
-/* The same of its beginning, as it is. */
+/* The same of its beginning. */
 void fkp_log_head(int log_fd, char *buf, unsigned long size);
 
 #endif

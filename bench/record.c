@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clean_text.h"
+
 static const char *const names[] = {"PASSED",        "INCORRECT_NUMERICAL", "INCORRECT_SHAPE", "INCORRECT_DTYPE",
                                     "RUNTIME_ERROR", "REWARD_HACK",         "SKIPPED",         "COMPILE_ERROR",
                                     "TIMEOUT",       "CRASHED",             "NOT_RUN",         "IMPLAUSIBLE"};
@@ -28,6 +30,7 @@ fkp_case_status fkp_record_end(fkp_record *record, fkp_case_status status, const
     va_start(args, format);
     vsnprintf(record->detail, sizeof record->detail, format, args);
     va_end(args);
+    fkp_clean_text(record->detail); /* also a character that the end of the buffer cut */
     record->status = status;
     return status;
 }

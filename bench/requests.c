@@ -34,6 +34,10 @@ static fk_status encode(const fkp_scenario *scenario, const fkp_scenario_request
     to->max_tokens = from->max_tokens;
     if (from->ids) return copy(to, from->ids, from->num_ids);
     if (from->random_ids) {
+        int64_t context = fk_model_get_info(model)->max_position_embeddings;
+        if (from->random_ids + from->max_tokens > context)
+            return fk_fail(FK_ERROR_INVALID, "%lld random_ids and %lld tokens more; the context of %s holds %lld", (long long)from->random_ids,
+                           (long long)from->max_tokens, fk_model_name(model), (long long)context);
         to->ids = malloc((size_t)from->random_ids * sizeof *to->ids);
         if (!to->ids) return fk_fail(FK_ERROR_MEMORY, "out of memory for %lld token ids", (long long)from->random_ids);
         to->length = from->random_ids;

@@ -64,20 +64,21 @@ static fk_status summary_path(const session *s, char *path, size_t size)
     return fk_fail(FK_ERROR_INVALID, "path too long: %s", s->folder);
 }
 
-/* A complete capture of the same scenario, model and dtype lies there. */
-static bool is_complete(const session *s)
+/* The summary of a complete capture of the same scenario, model and dtype that lies there; else NULL. */
+static json_t *find_complete(const session *s)
 {
     char path[1200];
     json_t *old = NULL;
     if (summary_path(s, path, sizeof path) != FK_OK ||
         fkp_json_load_file(path, (fkp_json_limits){.max_depth = 16, .max_values = 100000}, &old) != FK_OK)
-        return false;
+        return NULL;
     bool same = json_is_true(json_object_get(old, "complete"));
     const char *key;
     json_t *value;
     json_object_foreach(s->facts, key, value) same = same && json_equal(json_object_get(old, key), value);
+    if (same) return old;
     json_decref(old);
-    return same;
+    return NULL;
 }
 
 /* Files of an earlier capture: they would be read as part of this one. */
@@ -167,7 +168,9 @@ static fk_status write_files(session *s, bool complete, bool verified)
 static fk_status capture_scenario(session *s)
 {
     FK_TRY(prepare(s));
-    if (s->o->resume && is_complete(s)) {
+    json_t *old = s->o->resume ? find_complete(s) : NULL;
+    if (old) {
+        fkp_emit(s->cli, old);
         fkp_print(s->cli, "%s: complete already\n", s->folder);
         return FK_OK;
     }

@@ -116,6 +116,7 @@ static fk_status check_args(const fkp_cli *cli)
                        cli->args[command->max_args], command->name, command->usage ? " " : "",
                        command->usage ? command->usage : "");
     fk_device device;
+    if (cli->common.device && !*cli->common.device) return fk_fail(FK_ERROR_INVALID, "--device '' is none of cpu, cuda, cuda:N");
     return cli->common.device ? fkp_cli_device(cli, &device) : FK_OK;
 }
 

@@ -11,6 +11,8 @@
 
 #include "cli/interrupt.h"
 
+#define MAX_INPUT_BYTES (256 << 20)
+
 fk_status fkp_parse_ids(const char *what, const char *text, fk_token_list *out)
 {
     const char *at = text;
@@ -42,11 +44,18 @@ json_t *fkp_ids_json(const fk_token_list *ids)
 
 fk_status fkp_read_input(const char *path, fk_bytes *out)
 {
+    FK_TRY(fkp_interrupt_check()); /* opening a pipe waits for its writer */
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!file) FK_TRY(fkp_interrupt_check());
     if (!file) return fk_fail(FK_ERROR_INVALID, "cannot open %s: %s", path, strerror(errno));
     char buffer[65536];
     fk_status status = FK_OK;
-    for (size_t n; status == FK_OK && (n = fread(buffer, 1, sizeof buffer, file)) > 0;) status = fk_bytes_append(out, buffer, n);
+    for (size_t n; status == FK_OK && (n = fread(buffer, 1, sizeof buffer, file)) > 0;) {
+        status = fkp_interrupt_check();
+        if (status == FK_OK && out->bytes + n > MAX_INPUT_BYTES)
+            status = fk_fail(FK_ERROR_INVALID, "%s is larger than %d bytes", path, MAX_INPUT_BYTES);
+        if (status == FK_OK) status = fk_bytes_append(out, buffer, n);
+    }
     if (status == FK_OK && ferror(file))
         status = fkp_interrupted() ? fkp_interrupt_check() : fk_fail(FK_ERROR_INVALID, "cannot read %s: %s", path, strerror(errno));
     if (file != stdin) fclose(file);

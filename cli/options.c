@@ -23,8 +23,6 @@ static fk_status fail_number(const fkp_option *option, const char *text, const c
 {
     if (option->min == 0 && option->max == 0)
         return fk_fail(FK_ERROR_INVALID, "--%s: '%s' is not %s", option->name, text, kind);
-    if (option->max >= 1e15)
-        return fk_fail(FK_ERROR_INVALID, "--%s: '%s' is not %s of at least %g", option->name, text, kind, option->min);
     return fk_fail(FK_ERROR_INVALID, "--%s: '%s' is not %s from %g to %g", option->name, text, kind, option->min,
                    option->max);
 }
@@ -150,7 +148,7 @@ void fkp_options_free(const fkp_option_set *sets, int num_sets)
 
 fk_status fkp_parse_levels(const char *text, unsigned *mask)
 {
-    if (!text || !*text) {
+    if (!text) {
         *mask = 0x1e; /* L1 to L4 */
         return FK_OK;
     }

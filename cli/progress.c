@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define BAR_WIDTH 28
+#define BESIDE_BAR 40 /* columns for label, counts and time */
 #define REDRAW_SECONDS 0.1
 
 static fkp_progress *visible_bar;
@@ -51,12 +52,14 @@ void fkp_progress_update(fkp_progress *progress, int64_t done, const char *note)
     double share = (double)done / (double)progress->total;
     if (share > 1) share = 1;
     char bar[BAR_WIDTH * 3 + 1] = "", left[32] = "", line[512];
-    for (int i = 0; i < BAR_WIDTH; i++) strcat(bar, i < (int)(share * BAR_WIDTH + 0.5) ? "█" : "░");
+    int columns = terminal_columns(), width = columns - BESIDE_BAR < BAR_WIDTH ? columns - BESIDE_BAR : BAR_WIDTH;
+    if (width < 4) width = 0; /* a line that wraps cannot be drawn over */
+    for (int i = 0; i < width; i++) strcat(bar, i < (int)(share * width + 0.5) ? "█" : "░");
     if (done > 0 && done < progress->total) format_left(left, sizeof left, (t - progress->started) * (1 - share) / share);
-    int columns = terminal_columns();
-    int used = snprintf(line, sizeof line, "%s %s %lld/%lld  %s  ", progress->label, bar, (long long)done,
+    int used = snprintf(line, sizeof line, "%s%s%s %lld/%lld  %s  ", progress->label, width ? " " : "", bar, (long long)done,
                         (long long)progress->total, left);
-    int room = columns - 1 - (used - (int)strlen(bar) + BAR_WIDTH);
+    if (!width && columns - 1 < used) line[columns > 1 ? columns - 1 : 0] = 0; /* no bar: all of it are letters */
+    int room = columns - 1 - (used - (int)strlen(bar) + width);
     fprintf(stderr, "\r\033[K%s%.*s", line, room > 0 && note ? room : 0, note ? note : "");
     fflush(stderr);
 }

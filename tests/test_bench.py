@@ -266,7 +266,9 @@ class Captures(InFolder):
         self.assertEqual(self.capture("--max-requests", "1").returncode, 0)
         path = os.path.join(self.folder, "c", "silu_and_mul.json")
         before = os.stat(path).st_mtime_ns
-        self.assertEqual(self.capture("--max-requests", "1", "--resume").returncode, 0)
+        again = self.capture("--max-requests", "1", "--resume")
+        self.assertEqual(again.returncode, 0)
+        self.assertTrue(json.loads(again.stdout)["complete"])
         self.assertEqual(os.stat(path).st_mtime_ns, before)
         bench = ["bench", "--device", "cpu", "--self-test", "--ops", "silu_and_mul", "--captures", os.path.join(self.folder, "c")]
         with open(path) as file:
@@ -274,6 +276,12 @@ class Captures(InFolder):
         for damage, word in (({"op": "linear"}, "no capture of silu_and_mul"), ({"signature": "other"}, "signature")):
             with open(path, "w") as file:
                 json.dump(dict(good, **damage), file)
+            self.refuse(bench, 2, word)
+        for damage, word in (({"dtype": "i64"}, "input cannot have the dtype i64"), ({"values": "nothing"}, "'nothing'")):
+            other = json.loads(json.dumps(good))
+            other["cases"][0]["tensors"]["input"].update(damage)
+            with open(path, "w") as file:
+                json.dump(other, file)
             self.refuse(bench, 2, word)
         good["cases"][0]["tensors"]["input"]["shape"][-1] += 1
         with open(path, "w") as file:

@@ -194,6 +194,9 @@ class Eval(unittest.TestCase):
         refuse(["--max-requests", "'0'"], "--scenario", "tiny", "--self-test", "--max-requests", "0")
         with tempfile.TemporaryDirectory() as folder:
             refuse([folder], "--scenario", "tiny", "--candidates", folder)
+            endless = pathlib.Path(folder) / "endless.yaml"
+            endless.write_text("model: llama:tiny\nrequests: [{random_ids: 16777216, count: 100000}]\n")
+            refuse(["16777216 random_ids", "llama:tiny", "512"], "--scenario", str(endless), "--self-test")
 
 
 class Real(unittest.TestCase):

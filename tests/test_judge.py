@@ -126,6 +126,16 @@ class Libraries(InFolder):
         self.assertEqual((code, {r["status"] for r in records}), (1, {"RUNTIME_ERROR"}))
         self.assertIn("cannot load", records[0]["detail"])
 
+    def test_of_another_processor_or_cut_off(self):
+        with open(os.path.join(BUILD, "candidate_good.so"), "rb") as file:
+            whole = file.read()
+        for data, word in ((whole[:18] + bytes([244]) + whole[19:], "another processor"), (whole[:-100], "cut off"), (whole[:5000], "cut off")):
+            with open(self.path("silu_and_mul.so"), "wb") as file:
+                file.write(data)
+            code, records = self.bench("--candidates", self.path("silu_and_mul.so"), "--ops", "silu_and_mul", "--case", "T=2 D=8")
+            self.assertEqual((code, records[0]["status"]), (1, "RUNTIME_ERROR"))
+            self.assertIn(word, records[0]["detail"])
+
 
 class TalkingCandidates(InFolder):
     """What comes out of a candidate's process is evidence, never a verdict."""
@@ -138,6 +148,12 @@ class TalkingCandidates(InFolder):
         code, records = self.bench("--candidates", path)
         self.assertEqual(code, 1)
         self.assertEqual({r["status"] for r in records if "[0," not in r["shapes"]}, {"INCORRECT_NUMERICAL"})
+
+    def test_words_steer_no_terminal(self):
+        """Nor do bytes that are no UTF-8 cost the rest of the message."""
+        path = self.candidate('    (void)a;\n    return fk_candidate_error("before \\x1b[31m \\xff\\xc2\\x9b after");')
+        code, records = self.bench("--candidates", path, "--ops", "silu_and_mul", "--case", "T=2 D=8")
+        self.assertIn("before ?[31m ??? after", records[0]["detail"])
 
     def test_writes_into_the_connection(self):
         path = self.candidate(f'    if (fk_tensor_numel(a->result) && write(3, "{"PASSED " * 32}", 224) < 0) return 1;' + RIGHT)
@@ -389,6 +405,33 @@ class Surroundings(InFolder):
         result = run("bench", "--device", "cpu", "--candidates", self.candidate(RIGHT), "--cache", where, "-o", self.results)
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("No space left", result.stderr)
+
+
+class TwoAtOnce(InFolder):
+    def start(self, *args):
+        return subprocess.Popen([PROGRAM, "bench", "--device", "cpu", "--self-test", "--ops", "rms_norm", "-q", *args], cwd=self.folder,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def test_same_file(self):
+        first = self.start("--min-time-ms", "100", "-o", self.results)
+        while not (os.path.exists(self.results) and os.path.getsize(self.results)):
+            self.assertIsNone(first.poll())
+            time.sleep(0.02)
+        for more in ([], ["--resume"]):
+            second = self.start("-o", self.results, *more)
+            self.assertIn(f"another bench is writing {self.results}", second.communicate(timeout=60)[1])
+            self.assertEqual(second.returncode, 2)
+        self.assertEqual((first.communicate(timeout=120)[1], first.returncode), ("", 0))
+        *records, last = lines_of(self.results)
+        self.check_records(records, last["summary"])
+
+    def test_same_second(self):
+        processes = [self.start("--min-time-ms", "5", "--case", "T=1 D=8 epsilon=1") for _ in range(3)]
+        self.assertEqual([(p.communicate(timeout=120)[1], p.returncode) for p in processes], [("", 0)] * 3)
+        paths = [os.path.join(where, name) for where, _, names in os.walk(self.path("results")) for name in names]
+        self.assertEqual(len(paths), 3)
+        for path in paths:
+            self.assertEqual(len(lines_of(path)), 2)
 
 
 class Interruption(InFolder):
