@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <fk/ctx.h>
 #include <fk/ops.h>
 
 #include "core/dtype.h"

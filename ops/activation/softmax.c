@@ -3,6 +3,7 @@
  * of minus infinity get 0; where all are, or one is NaN or plus infinity, the results are NaN, as in production. */
 #include <math.h>
 
+#include <fk/ctx.h>
 #include <fk/ops.h>
 
 #include "core/dtype.h"
