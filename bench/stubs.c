@@ -37,8 +37,8 @@ static void write_helpers(FILE *f, bool cuda)
                 "__device__ static inline", "__bfloat16_as_ushort(__float2bfloat16(value))", "__half_as_ushort(__float2half(value))",
                 "__device__ static inline");
     else
-        fprintf(f, helpers, "static inline", "fkp_f32_from_bf16(bits)", "fkp_f32_from_f16(bits)", "static inline",
-                "fkp_bf16_from_f32(value)", "fkp_f16_from_f32(value)", "static inline");
+        fprintf(f, helpers, "static inline", "fk_f32_from_bf16(bits)", "fk_f32_from_f16(bits)", "static inline",
+                "fk_bf16_from_f32(value)", "fk_f16_from_f32(value)", "static inline");
 }
 
 static const char *kind_name(fk_field_kind kind)

@@ -49,8 +49,8 @@ void fk_convert_to_f32(float *dst, const void *src, fk_dtype dtype, int64_t n)
     switch (dtype) {
     case FK_F32: memcpy(dst, src, (size_t)n * sizeof *dst); break;
     case FK_F64: for (int64_t i = 0; i < n; i++) dst[i] = (float)((const double *)src)[i]; break;
-    case FK_F16: for (int64_t i = 0; i < n; i++) dst[i] = fkp_f32_from_f16(((const uint16_t *)src)[i]); break;
-    case FK_BF16: for (int64_t i = 0; i < n; i++) dst[i] = fkp_f32_from_bf16(((const uint16_t *)src)[i]); break;
+    case FK_F16: for (int64_t i = 0; i < n; i++) dst[i] = fk_f32_from_f16(((const uint16_t *)src)[i]); break;
+    case FK_BF16: for (int64_t i = 0; i < n; i++) dst[i] = fk_f32_from_bf16(((const uint16_t *)src)[i]); break;
     default: for (int64_t i = 0; i < n; i++) dst[i] = (float)fk_load_element((const char *)src + i * (fk_dtype_bits(dtype) / 8), dtype);
     }
 }
@@ -60,8 +60,8 @@ void fk_convert_from_f32(void *dst, fk_dtype dtype, const float *src, int64_t n)
     switch (dtype) {
     case FK_F32: memcpy(dst, src, (size_t)n * sizeof *src); break;
     case FK_F64: for (int64_t i = 0; i < n; i++) ((double *)dst)[i] = src[i]; break;
-    case FK_F16: for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i] = fkp_f16_from_f32(src[i]); break;
-    case FK_BF16: for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i] = fkp_bf16_from_f32(src[i]); break;
+    case FK_F16: for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i] = fk_f16_from_f32(src[i]); break;
+    case FK_BF16: for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i] = fk_bf16_from_f32(src[i]); break;
     default: for (int64_t i = 0; i < n; i++) fk_store_element((char *)dst + i * (fk_dtype_bits(dtype) / 8), dtype, src[i]);
     }
 }
@@ -71,8 +71,8 @@ double fkp_load_any(const void *src, fk_dtype dtype)
     switch (dtype) {
     case FK_F64: { double v; memcpy(&v, src, sizeof v); return v; }
     case FK_F32: { float v; memcpy(&v, src, sizeof v); return v; }
-    case FK_F16: { uint16_t v; memcpy(&v, src, sizeof v); return fkp_f32_from_f16(v); }
-    case FK_BF16: { uint16_t v; memcpy(&v, src, sizeof v); return fkp_f32_from_bf16(v); }
+    case FK_F16: { uint16_t v; memcpy(&v, src, sizeof v); return fk_f32_from_f16(v); }
+    case FK_BF16: { uint16_t v; memcpy(&v, src, sizeof v); return fk_f32_from_bf16(v); }
     case FK_I64: { int64_t v; memcpy(&v, src, sizeof v); return (double)v; }
     case FK_I32: { int32_t v; memcpy(&v, src, sizeof v); return v; }
     case FK_I8: return *(const int8_t *)src;
@@ -87,11 +87,11 @@ static float f32_round_to_odd(double value)
 {
     float f = (float)value;
     if ((double)f == value || f - f != 0) return f; /* exact, infinite or NaN */
-    uint32_t bits = fkp_bits_from_f32(f);
+    uint32_t bits = fk_bits_from_f32(f);
     if (bits & 1) return f;
     double error = value - (double)f;
     bool away = (error > 0) == (value > 0); /* the true value is larger in magnitude than f */
-    return fkp_f32_from_bits(away ? bits + 1 : bits - 1);
+    return fk_f32_from_bits(away ? bits + 1 : bits - 1);
 }
 
 void fk_store_element(void *dst, fk_dtype dtype, double value)
@@ -99,8 +99,8 @@ void fk_store_element(void *dst, fk_dtype dtype, double value)
     switch (dtype) {
     case FK_F64: memcpy(dst, &value, sizeof value); break;
     case FK_F32: { float v = (float)value; memcpy(dst, &v, sizeof v); break; }
-    case FK_F16: { uint16_t v = fkp_f16_from_f32(f32_round_to_odd(value)); memcpy(dst, &v, sizeof v); break; }
-    case FK_BF16: { uint16_t v = fkp_bf16_from_f32(f32_round_to_odd(value)); memcpy(dst, &v, sizeof v); break; }
+    case FK_F16: { uint16_t v = fk_f16_from_f32(f32_round_to_odd(value)); memcpy(dst, &v, sizeof v); break; }
+    case FK_BF16: { uint16_t v = fk_bf16_from_f32(f32_round_to_odd(value)); memcpy(dst, &v, sizeof v); break; }
     case FK_I64: { int64_t v = (int64_t)value; memcpy(dst, &v, sizeof v); break; }
     case FK_I32: { int32_t v = (int32_t)value; memcpy(dst, &v, sizeof v); break; }
     case FK_I8: *(int8_t *)dst = (int8_t)value; break;

@@ -25,7 +25,7 @@ static inline double fk_load_element(const void *src, fk_dtype dtype)
     if (dtype == FK_BF16) {
         uint16_t v;
         memcpy(&v, src, sizeof v);
-        return fkp_f32_from_bf16(v);
+        return fk_f32_from_bf16(v);
     }
     return fkp_load_any(src, dtype);
 }

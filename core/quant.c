@@ -39,7 +39,7 @@ const fk_qtype_info *fk_qtype_describe(uint32_t type)
 
 static float half_at(const uint8_t *bytes)
 {
-    return fkp_f32_from_f16((uint16_t)(bytes[0] | bytes[1] << 8));
+    return fk_f32_from_f16((uint16_t)(bytes[0] | bytes[1] << 8));
 }
 
 static void dequantize_f16(const uint8_t *in, int64_t count, float *out)

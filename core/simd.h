@@ -83,7 +83,7 @@ static inline fkp_vf fkp_v_load_f16(const uint16_t *p)
     return (fkp_vf)_mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
 #else
     fkp_vf v;
-    for (int i = 0; i < FKP_LANES; i++) v[i] = fkp_f32_from_f16(p[i]);
+    for (int i = 0; i < FKP_LANES; i++) v[i] = fk_f32_from_f16(p[i]);
     return v;
 #endif
 }
@@ -95,7 +95,7 @@ static inline void fkp_v_store_f16(uint16_t *p, fkp_vf v)
 #elif defined(__F16C__) && FKP_LANES == 8
     _mm_storeu_si128((void *)p, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #else
-    for (int i = 0; i < FKP_LANES; i++) p[i] = fkp_f16_from_f32(v[i]);
+    for (int i = 0; i < FKP_LANES; i++) p[i] = fk_f16_from_f32(v[i]);
 #endif
 }
 
@@ -118,15 +118,15 @@ static inline void fkp_v_store(void *p, fk_dtype dtype, int64_t i, fkp_vf v)
 static inline float fkp_s_load(const void *p, fk_dtype dtype, int64_t i)
 {
     return dtype == FK_F32    ? ((const float *)p)[i]
-           : dtype == FK_BF16 ? fkp_f32_from_bf16(((const uint16_t *)p)[i])
-                              : fkp_f32_from_f16(((const uint16_t *)p)[i]);
+           : dtype == FK_BF16 ? fk_f32_from_bf16(((const uint16_t *)p)[i])
+                              : fk_f32_from_f16(((const uint16_t *)p)[i]);
 }
 
 static inline void fkp_s_store(void *p, fk_dtype dtype, int64_t i, float v)
 {
     if (dtype == FK_F32) ((float *)p)[i] = v;
-    else if (dtype == FK_BF16) ((uint16_t *)p)[i] = fkp_bf16_from_f32(v);
-    else ((uint16_t *)p)[i] = fkp_f16_from_f32(v);
+    else if (dtype == FK_BF16) ((uint16_t *)p)[i] = fk_bf16_from_f32(v);
+    else ((uint16_t *)p)[i] = fk_f16_from_f32(v);
 }
 
 static inline fkp_vf fkp_v_select(fkp_vi mask, fkp_vf yes, fkp_vf no)

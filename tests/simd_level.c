@@ -12,7 +12,7 @@
 
 static uint32_t bits_of(float f)
 {
-    return fkp_bits_from_f32(f);
+    return fk_bits_from_f32(f);
 }
 
 /* Largest relative error of fn over all floats of magnitude bits [first, last], every `step`th, both signs. */
@@ -22,7 +22,7 @@ static double largest_error(fkp_vf (*fn)(fkp_vf), double (*exact)(double), uint3
     for (uint32_t bits = first; bits <= last - FKP_LANES * step; bits += FKP_LANES * step)
         for (uint32_t sign = 0; sign < 2; sign++) {
             float x[FKP_LANES], y[FKP_LANES];
-            for (uint32_t i = 0; i < FKP_LANES; i++) x[i] = fkp_f32_from_bits((bits + i * step) | sign << 31);
+            for (uint32_t i = 0; i < FKP_LANES; i++) x[i] = fk_f32_from_bits((bits + i * step) | sign << 31);
             fkp_v_store_f32(y, fn(fkp_v_load_f32(x)));
             for (int i = 0; i < FKP_LANES; i++) {
                 double wanted = exact((double)x[i]), error = fabs((double)y[i] - wanted) / fabs(wanted);
@@ -73,7 +73,7 @@ static int64_t bad_loads(fk_dtype dtype)
         for (int i = 0; i < FKP_LANES; i++) in[i] = (uint16_t)(first + (uint32_t)i);
         fkp_v_store_f32(out, fkp_v_load(in, dtype, 0));
         for (int i = 0; i < FKP_LANES; i++) {
-            float wanted = dtype == FK_BF16 ? fkp_f32_from_bf16(in[i]) : fkp_f32_from_f16(in[i]);
+            float wanted = dtype == FK_BF16 ? fk_f32_from_bf16(in[i]) : fk_f32_from_f16(in[i]);
             bad += !same_float(out[i], wanted) || !same_float(fkp_s_load(in, dtype, i), wanted);
         }
     }
@@ -88,10 +88,10 @@ static int64_t bad_stores(fk_dtype dtype)
     for (uint32_t pattern = 0; pattern < 65536; pattern++)
         for (int halfway = 0; halfway < 2; halfway++)
             for (int k = 0; k < 3; k++) {
-                float value = dtype == FK_BF16 ? fkp_f32_from_bf16((uint16_t)pattern) : fkp_f32_from_f16((uint16_t)pattern);
+                float value = dtype == FK_BF16 ? fk_f32_from_bf16((uint16_t)pattern) : fk_f32_from_f16((uint16_t)pattern);
                 uint32_t half_step = dtype == FK_BF16 ? 0x8000u : 0x1000u;
-                float x = fkp_f32_from_bits(bits_of(value) + (uint32_t)halfway * half_step + (uint32_t)around[k]);
-                uint16_t out[2 * FKP_LANES], one[2], wanted = dtype == FK_BF16 ? fkp_bf16_from_f32(x) : fkp_f16_from_f32(x);
+                float x = fk_f32_from_bits(bits_of(value) + (uint32_t)halfway * half_step + (uint32_t)around[k]);
+                uint16_t out[2 * FKP_LANES], one[2], wanted = dtype == FK_BF16 ? fk_bf16_from_f32(x) : fk_f16_from_f32(x);
                 fkp_v_store(out, dtype, 0, fkp_v_set(x));
                 fkp_s_store(one, dtype, 0, x);
                 bad += !same_half(out[FKP_LANES - 1], wanted, isnan(x)) || !same_half(one[0], wanted, isnan(x));

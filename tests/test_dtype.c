@@ -36,13 +36,13 @@ static const void *data_of(const char *prefix, fk_dtype dtype, int64_t *count)
 
 static float widen(uint16_t bits, fk_dtype dtype)
 {
-    return dtype == FK_F16 ? fkp_f32_from_f16(bits) : fkp_f32_from_bf16(bits);
+    return dtype == FK_F16 ? fk_f32_from_f16(bits) : fk_f32_from_bf16(bits);
 }
 
 /* NaN in the golden's form. */
 static uint16_t narrow(float value, fk_dtype dtype)
 {
-    uint16_t bits = dtype == FK_F16 ? fkp_f16_from_f32(value) : fkp_bf16_from_f32(value);
+    uint16_t bits = dtype == FK_F16 ? fk_f16_from_f32(value) : fk_bf16_from_f32(value);
     if (isnan(value)) {
         assert_true(isnan(widen(bits, dtype)));
         return dtype == FK_F16 ? 0x7e00 : 0x7fc0;
@@ -59,7 +59,7 @@ static void check_widening(fk_dtype dtype)
         uint32_t bits[256];
         for (int i = 0; i < 256; i++) {
             float value = widen((uint16_t)(256 * b + i), dtype);
-            bits[i] = isnan(value) ? 0x7fc00000u : fkp_bits_from_f32(value);
+            bits[i] = isnan(value) ? 0x7fc00000u : fk_bits_from_f32(value);
         }
         if ((int64_t)fkp_fnv1a64(bits, sizeof bits) != expected[b]) fail_msg("%s patterns from %d", fk_dtype_name(dtype), 256 * b);
     }
@@ -73,10 +73,10 @@ static void rounding_inputs(uint16_t pattern, fk_dtype dtype, float out[4])
     if (!isfinite(value)) return;
     double following = widen((uint16_t)(pattern + 1), dtype), beyond = dtype == FK_F16 ? 0x1p16 : 0x1p128;
     if (isinf(following)) following = copysign(beyond, following);
-    uint32_t middle = fkp_bits_from_f32((float)(((double)value + following) / 2));
-    out[1] = fkp_f32_from_bits(middle - 1);
-    out[2] = fkp_f32_from_bits(middle);
-    out[3] = fkp_f32_from_bits(middle + 1);
+    uint32_t middle = fk_bits_from_f32((float)(((double)value + following) / 2));
+    out[1] = fk_f32_from_bits(middle - 1);
+    out[2] = fk_f32_from_bits(middle);
+    out[3] = fk_f32_from_bits(middle + 1);
 }
 
 static void check_rounding(fk_dtype dtype)

@@ -10,15 +10,15 @@ typedef const fk_rotary_emb_args *args_t;
 static inline float load(const void *p, fk_dtype dtype, int64_t i)
 {
     return dtype == FK_F32    ? ((const float *)p)[i]
-           : dtype == FK_BF16 ? fkp_f32_from_bf16(((const uint16_t *)p)[i])
-                              : fkp_f32_from_f16(((const uint16_t *)p)[i]);
+           : dtype == FK_BF16 ? fk_f32_from_bf16(((const uint16_t *)p)[i])
+                              : fk_f32_from_f16(((const uint16_t *)p)[i]);
 }
 
 static inline void store(void *p, fk_dtype dtype, int64_t i, float x)
 {
     if (dtype == FK_F32) ((float *)p)[i] = x;
-    else if (dtype == FK_BF16) ((uint16_t *)p)[i] = fkp_bf16_from_f32(x);
-    else ((uint16_t *)p)[i] = fkp_f16_from_f32(x);
+    else if (dtype == FK_BF16) ((uint16_t *)p)[i] = fk_bf16_from_f32(x);
+    else ((uint16_t *)p)[i] = fk_f16_from_f32(x);
 }
 
 /* All heads of one token; `at` is the offset of its first feature. */

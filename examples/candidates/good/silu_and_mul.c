@@ -46,16 +46,16 @@ static void load(float *dst, const void *src, fk_dtype dtype, int64_t at, int64_
 {
     const uint16_t *half = (const uint16_t *)src + at;
     if (dtype == FK_F32) memcpy(dst, (const float *)src + at, (size_t)n * sizeof *dst);
-    else if (dtype == FK_BF16) for (int64_t i = 0; i < n; i++) dst[i] = fkp_f32_from_bf16(half[i]);
-    else for (int64_t i = 0; i < n; i++) dst[i] = fkp_f32_from_f16(half[i]);
+    else if (dtype == FK_BF16) for (int64_t i = 0; i < n; i++) dst[i] = fk_f32_from_bf16(half[i]);
+    else for (int64_t i = 0; i < n; i++) dst[i] = fk_f32_from_f16(half[i]);
 }
 
 static void store(void *dst, fk_dtype dtype, int64_t at, const float *src, int64_t n)
 {
     uint16_t *half = (uint16_t *)dst + at;
     if (dtype == FK_F32) memcpy((float *)dst + at, src, (size_t)n * sizeof *src);
-    else if (dtype == FK_BF16) for (int64_t i = 0; i < n; i++) half[i] = fkp_bf16_from_f32(src[i]);
-    else for (int64_t i = 0; i < n; i++) half[i] = fkp_f16_from_f32(src[i]);
+    else if (dtype == FK_BF16) for (int64_t i = 0; i < n; i++) half[i] = fk_bf16_from_f32(src[i]);
+    else for (int64_t i = 0; i < n; i++) half[i] = fk_f16_from_f32(src[i]);
 }
 
 static void rows_part(void *user, int64_t begin, int64_t end)

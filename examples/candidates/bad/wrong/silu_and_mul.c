@@ -5,15 +5,15 @@
 static float get(const fk_tensor *t, int64_t i)
 {
     return t->dtype == FK_F32    ? ((const float *)t->data)[i]
-           : t->dtype == FK_BF16 ? fkp_f32_from_bf16(((const uint16_t *)t->data)[i])
-                                 : fkp_f32_from_f16(((const uint16_t *)t->data)[i]);
+           : t->dtype == FK_BF16 ? fk_f32_from_bf16(((const uint16_t *)t->data)[i])
+                                 : fk_f32_from_f16(((const uint16_t *)t->data)[i]);
 }
 
 static void put(fk_tensor *t, int64_t i, float x)
 {
     if (t->dtype == FK_F32) ((float *)t->data)[i] = x;
-    else if (t->dtype == FK_BF16) ((uint16_t *)t->data)[i] = fkp_bf16_from_f32(x);
-    else ((uint16_t *)t->data)[i] = fkp_f16_from_f32(x);
+    else if (t->dtype == FK_BF16) ((uint16_t *)t->data)[i] = fk_bf16_from_f32(x);
+    else ((uint16_t *)t->data)[i] = fk_f16_from_f32(x);
 }
 
 FK_CANDIDATE(silu_and_mul)
