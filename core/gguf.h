@@ -96,7 +96,7 @@ size_t fk_gguf_tensor_count(const fk_gguf *gguf);
 const fk_gguf_tensor *fk_gguf_tensor_at(const fk_gguf *gguf, size_t index); /* in file order */
 /* FK_ERROR_MISSING when there is no such tensor. */
 fk_status fk_gguf_find(const fk_gguf *gguf, const char *name, const fk_gguf_tensor **out);
-/* A view without a copy: F64, F32, F16, BF16, I64, I32 and I8 as such, the blocks of Q4_1 and Q8_0 as u8
+/* A view without a copy: F64, F32, F16, BF16, I64, I32 and I8 as such, blocks that can be dequantised as u8
  * [..., row_bytes]. FK_ERROR_UNSUPPORTED for other types. The memory is read-only. */
 fk_status fk_gguf_view(const fk_gguf *gguf, const fk_gguf_tensor *tensor, fk_tensor *out);
 /* Rows [begin, end) of the tensor seen as [rows, last dimension], as float32 into out [end - begin, last

@@ -248,7 +248,7 @@ fk_status fk_gguf_view(const fk_gguf *gguf, const fk_gguf_tensor *tensor, fk_ten
         *out = fk_tensor_wrap(data, plain[i].dtype, cpu, tensor->ndim, tensor->shape);
         return FK_OK;
     }
-    if (!info->can_dequantize) return unsupported(gguf, tensor);
+    if (!info->dequantize) return unsupported(gguf, tensor);
     int64_t shape[FK_GGUF_MAX_NDIM];
     memcpy(shape, tensor->shape, sizeof shape);
     int last = tensor->ndim - 1; /* >= 0: a scalar is no multiple of a block */
@@ -261,7 +261,7 @@ fk_status fk_gguf_dequantize(const fk_gguf *gguf, const fk_gguf_tensor *tensor, 
                              float *out)
 {
     const fk_qtype_info *info = fk_qtype_describe(tensor->type);
-    if (!info || !info->can_dequantize) return unsupported(gguf, tensor);
+    if (!info || !info->dequantize) return unsupported(gguf, tensor);
     int64_t rows = 1, cols = tensor->ndim > 0 ? tensor->shape[tensor->ndim - 1] : 1;
     for (int i = 0; i + 1 < tensor->ndim; i++) rows *= tensor->shape[i];
     if (begin < 0 || begin > end || end > rows)

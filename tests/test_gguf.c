@@ -169,6 +169,16 @@ static void test_wrong_getters(void **state)
     fk_gguf_close(g);
 }
 
+/* The same bits; a NaN, which infinite and NaN scales make, may have another sign and payload. */
+static void assert_same_values(const char *name, const float *values, const float *expected, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        bool nan = expected[i] != expected[i];
+        if (nan ? values[i] == values[i] : memcmp(&values[i], &expected[i], sizeof *values) != 0)
+            fail_msg("%s: element %lld is %a, not %a", name, (long long)i, (double)values[i], (double)expected[i]);
+    }
+}
+
 /* Every dequantised tensor has the bits that the Python package gives, however its rows are split. */
 static void test_dequantized_bits(void **state)
 {
@@ -178,7 +188,7 @@ static void test_dequantized_bits(void **state)
     if (fk_safetensors_open(GOLDENS "gguf_small.safetensors", &golden) != FK_OK)
         fail_msg("%s", fk_error_message());
     assert_string_equal(fk_safetensors_metadata(golden, "gguf"), "0.19.0");
-    assert_int_equal(fk_safetensors_count(golden), 8);
+    assert_int_equal(fk_safetensors_count(golden), 26);
     for (size_t k = 0; k < fk_safetensors_count(golden); k++) {
         const fk_safetensors_entry *e = fk_safetensors_at(golden, k);
         const fk_gguf_tensor *t;
@@ -197,7 +207,7 @@ static void test_dequantized_bits(void **state)
                 int64_t end = at + step < rows ? at + step : rows;
                 assert_int_equal(fk_gguf_dequantize(g, t, at, end, out + at * cols), FK_OK);
             }
-            assert_memory_equal(out, e->tensor.data, nbytes);
+            assert_same_values(e->name, out, e->tensor.data, rows * cols);
         }
         assert_int_equal(fk_gguf_dequantize(g, t, 0, rows + 1, out), FK_ERROR_INVALID);
         assert_message(e->name);
@@ -215,7 +225,7 @@ static void test_views(void **state)
     const fk_gguf_tensor *t;
     fk_tensor view;
     float out[256];
-    assert_int_equal(fk_gguf_tensor_count(g), 10);
+    assert_int_equal(fk_gguf_tensor_count(g), 28);
     assert_string_equal(fk_gguf_tensor_at(g, 0)->name, "plain.f32");
     assert_int_equal(fk_gguf_find(g, "plain.f32", &t), FK_OK);
     assert_int_equal(fk_gguf_view(g, t, &view), FK_OK);
@@ -231,11 +241,11 @@ static void test_views(void **state)
     assert_int_equal(fk_gguf_view(g, t, &view), FK_OK);
     assert_int_equal(view.dtype, FK_U8);
     assert_true(view.ndim == 3 && view.shape[0] == 2 && view.shape[1] == 3 && view.shape[2] == 34);
-    assert_int_equal(fk_gguf_find(g, "other.q4_k", &t), FK_OK);
-    assert_int_equal(t->nbytes, 288);
+    assert_int_equal(fk_gguf_find(g, "other.q2_k", &t), FK_OK);
+    assert_int_equal(t->nbytes, 168);
     assert_int_equal(fk_gguf_view(g, t, &view), FK_ERROR_UNSUPPORTED);
     assert_message("gguf_small.gguf");
-    assert_message("'other.q4_k' has type Q4_K (12)");
+    assert_message("'other.q2_k' has type Q2_K (10)");
     assert_int_equal(fk_gguf_dequantize(g, t, 0, 1, out), FK_ERROR_UNSUPPORTED);
     fk_gguf_close(g);
 }

@@ -18,7 +18,11 @@ from gguf import GGUFValueType as Value
 
 GOLDENS = pathlib.Path(__file__).resolve().parents[2] / "tests" / "goldens"
 HASH_BASE = 0x100000001B3
-DEQUANTIZED = (Type.F32, Type.F16, Type.Q4_1, Type.Q8_0)
+DEQUANTIZED = (Type.F32, Type.F16, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.Q4_K, Type.Q5_K, Type.Q6_K,
+               Type.BF16)
+# The half-precision scales of a block, and whether they stand at its end.
+HALVES = {Type.Q4_0: 1, Type.Q4_1: 2, Type.Q5_0: 1, Type.Q5_1: 2, Type.Q8_0: 1, Type.Q4_K: 2, Type.Q5_K: 2, Type.Q6_K: 1}
+SCALES_LAST = (Type.Q6_K,)
 
 
 def polynomial_hash(values):
@@ -47,6 +51,26 @@ def special_halves():
     """Zeros, subnormals, normals, infinities and quiet NaNs of both signs."""
     low = np.array([0, 1, 2, 0x3FF, 0x400, 0x401, 0x3BFF, 0x3C00, 0x3C01, 0x7BFF, 0x7C00, 0x7E00], dtype=np.uint16)
     return np.concatenate([low, low | np.uint16(0x8000)]).view(np.float16).reshape(2, 3, 4)
+
+
+def special_blocks(rng, kind, rows):
+    """Random payloads under every scale of special_halves, infinities and NaNs included."""
+    size, halves = gguf.GGML_QUANT_SIZES[kind][1], HALVES[kind]
+    scales = rng.choice(special_halves().reshape(-1).view(np.uint16), size=(rows, 2, halves))
+    return join_blocks(kind, scales, rng.integers(0, 256, size=(rows, 2, size - 2 * halves), dtype=np.uint8))
+
+
+def extreme_blocks(rng, kind, rows):
+    """Random payloads under finite scales of every magnitude."""
+    size, halves = gguf.GGML_QUANT_SIZES[kind][1], HALVES[kind]
+    scales = rng.integers(0, 0x7C00, size=(rows, 1, halves), dtype=np.uint16)
+    scales |= rng.integers(0, 2, size=scales.shape, dtype=np.uint16) << 15
+    return join_blocks(kind, scales, rng.integers(0, 256, size=(rows, 1, size - 2 * halves), dtype=np.uint8))
+
+
+def join_blocks(kind, scales, body):
+    parts = [scales.view(np.uint8), body]
+    return np.concatenate(parts[::-1] if kind in SCALES_LAST else parts, axis=-1).reshape(len(body), -1)
 
 
 def write_small():
@@ -81,8 +105,17 @@ def write_small():
     w.add_tensor("extreme.q8_0", random_blocks(rng, 7, 3, 1, 32), raw_dtype=Type.Q8_0)
     cube = gguf.quantize(rng.standard_normal((2, 3, 32), dtype=np.float32), Type.Q8_0)
     w.add_tensor("cube.q8_0", cube, raw_dtype=Type.Q8_0)
-    w.add_tensor("other.q4_k", np.zeros((2, 144), dtype=np.uint8), raw_dtype=Type.Q4_K)
+    w.add_tensor("other.q2_k", np.zeros((2, 84), dtype=np.uint8), raw_dtype=Type.Q2_K)
     w.add_tensor("other.i32", np.arange(-3, 3, dtype=np.int32).reshape(2, 3))
+    for kind in (Type.Q4_0, Type.Q5_0, Type.Q5_1):
+        w.add_tensor(f"normal.{kind.name.lower()}", gguf.quantize(normal, kind), raw_dtype=kind)
+    for kind in HALVES:
+        rows = 12 if gguf.GGML_QUANT_SIZES[kind][0] == 32 else 3
+        if kind not in (Type.Q4_1, Type.Q8_0):
+            w.add_tensor(f"extreme.{kind.name.lower()}", extreme_blocks(rng, kind, rows), raw_dtype=kind)
+        w.add_tensor(f"special.{kind.name.lower()}", special_blocks(rng, kind, rows), raw_dtype=kind)
+    patterns = np.concatenate([rng.integers(0, 65536, 58), [0, 0x8000, 0x7F80, 0xFF80, 0x7FC0, 0x7F81]]).astype(np.uint16)
+    w.add_tensor("special.bf16", patterns.view(np.uint8).reshape(2, 64), raw_dtype=Type.BF16)
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
