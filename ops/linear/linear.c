@@ -31,8 +31,9 @@ static fk_cost cost(const fk_linear_args *a)
                      .flops = 2 * (double)fk_tensor_numel(a->output) * (double)a->weight->shape[1]};
 }
 
+/* A single output feature has no bias here: where product and bias cancel, nothing in the row says how large they were. */
 static const char *const cases[] = {
-    "T=0 I=8 O=8 bias=absent",       "T=1 I=1 O=1",                    "T=1 I=64 O=33 bias=absent",
+    "T=0 I=8 O=8 bias=absent",       "T=1 I=1 O=1 bias=absent",        "T=1 I=64 O=33 bias=absent",
     "T=3 I=63 O=17",                 "T=2x3 I=65 O=31",                "T=1 I=576 O=960 bias=absent",
     "T=17 I=576 O=192 bias=absent",  "T=33 I=129 O=65",                "T=1 I=1536 O=576 bias=absent",
     "T=7 I=4096 O=48 bias=absent",   "T=64 I=128 O=128 bias=absent",   "T=5 I=0 O=3",
