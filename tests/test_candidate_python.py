@@ -56,14 +56,15 @@ def main(program, source_dir, work_dir):
         build(source_dir, pathlib.Path(source_dir) / "examples/candidates/good" / f"{op}.c", folder / f"{op}.so")
 
     # In the one world: bench judges these very files.
-    result = pathlib.Path(work_dir) / "bench.json"
-    result.unlink(missing_ok=True)
-    done = subprocess.run([program, "bench", "--device", "cpu", "--candidates", str(folder), "--min-time-ms", "20", "-q", "-o",
-                           str(result)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    records = [json.loads(line) for line in result.read_text().splitlines()]
-    cases = [r for r in records if "status" in r]
-    assert {r["op"] for r in cases} == {"silu_and_mul", "rms_norm", "rotary_emb"}, {r["op"] for r in cases}
+    cases = []
+    for op, case in (("silu_and_mul", "T=5 D=37"), ("rms_norm", "T=4 D=576 epsilon=1e-5"),
+                     ("rotary_emb", "T=3 H=4 K=2 head_size=16 P=8 R=16 is_neox=True")):
+        done = subprocess.run([program, "bench", "--device", "cpu", "--candidates", str(folder), "--ops", op, "--case", case,
+                               "--min-time-ms", "20", "-q", "--json", "-o", str(pathlib.Path(work_dir) / f"bench-{op}.json")],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        cases += [r for r in map(json.loads, done.stdout.splitlines()) if "status" in r]
+    assert [r["op"] for r in cases] == ["silu_and_mul", "rms_norm", "rotary_emb"], [r["op"] for r in cases]
     assert all(r["status"] == "PASSED" for r in cases), [r for r in cases if r["status"] != "PASSED"]
 
     # In the other: Python calls them on numpy arrays.
