@@ -11,25 +11,7 @@ static fk_status reference(fk_ctx *ctx, const fk_flash_attn_prefill_args *a)
     paged_attention p = {.q = a->q, .k = a->k, .v = a->v, .seqused_k = a->seqused_k, .block_table = a->block_table,
                          .max_seqlen_k = a->max_seqlen_k, .window_size = a->window_size,
                          .scale = paged_scale(a->softmax_scale, a->q), .softcap = (double)a->softcap};
-    double *scores = paged_scores(ctx, &p);
-    if (!scores) return fk_ctx_status(ctx);
-    int64_t num_tokens = a->q->shape[0], start = 0;
-    for (int64_t b = 0; b < a->seqused_k->shape[0]; b++) {
-        int64_t stop = fkp_int1(a->cu_seqlens_q, b + 1), length = 0;
-        if (fkp_int1(a->cu_seqlens_q, b) != start || stop < start || stop > num_tokens || stop - start > a->max_seqlen_q)
-            return fk_ctx_fail(ctx, FK_ERROR_INVALID, "cu_seqlens_q has %lld, %lld for sequence %lld, wanted to go on at %lld with at most %lld of %lld queries",
-                               (long long)fkp_int1(a->cu_seqlens_q, b), (long long)stop, (long long)b, (long long)start,
-                               (long long)a->max_seqlen_q, (long long)num_tokens);
-        FK_TRY(paged_length(ctx, &p, b, &length));
-        for (int64_t t = start; t < stop; t++) {
-            int64_t begin, end;
-            paged_visible(length - (stop - t), length, a->causal, a->window_size, &begin, &end);
-            for (int64_t h = 0; h < a->q->shape[1]; h++) paged_attend(&p, b, t, h, begin, end, scores, a->out);
-        }
-        start = stop;
-    }
-    if (start == num_tokens) return FK_OK;
-    return fk_ctx_fail(ctx, FK_ERROR_INVALID, "cu_seqlens_q ends at %lld of %lld queries", (long long)start, (long long)num_tokens);
+    return paged_prefill(ctx, &p, a->cu_seqlens_q, a->max_seqlen_q, a->causal, a->out);
 }
 
 static fk_status check(fk_ctx *ctx, const fk_flash_attn_prefill_args *a)

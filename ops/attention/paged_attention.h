@@ -86,6 +86,32 @@ static inline void paged_attend(const paged_attention *a, int64_t b, int64_t t, 
     }
 }
 
+/* Attention of all queries, those of a sequence one after another: the specification of flash_attn_prefill and of what is
+ * like it. */
+static inline fk_status paged_prefill(fk_ctx *ctx, const paged_attention *p, const fk_tensor *cu_seqlens_q, int64_t max_seqlen_q,
+                                      bool causal, const fk_tensor *out)
+{
+    double *scores = paged_scores(ctx, p);
+    if (!scores) return fk_ctx_status(ctx);
+    int64_t num_tokens = p->q->shape[0], start = 0;
+    for (int64_t b = 0; b < p->seqused_k->shape[0]; b++) {
+        int64_t stop = fkp_int1(cu_seqlens_q, b + 1), length = 0;
+        if (fkp_int1(cu_seqlens_q, b) != start || stop < start || stop > num_tokens || stop - start > max_seqlen_q)
+            return fk_ctx_fail(ctx, FK_ERROR_INVALID, "cu_seqlens_q has %lld, %lld for sequence %lld, wanted to go on at %lld with at most %lld of %lld queries",
+                               (long long)fkp_int1(cu_seqlens_q, b), (long long)stop, (long long)b, (long long)start,
+                               (long long)max_seqlen_q, (long long)num_tokens);
+        FK_TRY(paged_length(ctx, p, b, &length));
+        for (int64_t t = start; t < stop; t++) {
+            int64_t begin, end;
+            paged_visible(length - (stop - t), length, causal, p->window_size, &begin, &end);
+            for (int64_t h = 0; h < p->q->shape[1]; h++) paged_attend(p, b, t, h, begin, end, scores, out);
+        }
+        start = stop;
+    }
+    if (start == num_tokens) return FK_OK;
+    return fk_ctx_fail(ctx, FK_ERROR_INVALID, "cu_seqlens_q ends at %lld of %lld queries", (long long)start, (long long)num_tokens);
+}
+
 static inline fk_status paged_check(fk_ctx *ctx, const fk_tensor *q, const fk_tensor *k)
 {
     if (k->shape[2] > 0 && q->shape[1] % k->shape[2] == 0) return FK_OK;
