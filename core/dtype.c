@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and sizes of element types, and conversions of arrays. */
 #include "core/dtype.h"
+#include "core/small_float.h"
 
 static const struct {
     const char *name;
@@ -51,6 +52,7 @@ void fk_convert_to_f32(float *dst, const void *src, fk_dtype dtype, int64_t n)
     case FK_F64: for (int64_t i = 0; i < n; i++) dst[i] = (float)((const double *)src)[i]; break;
     case FK_F16: for (int64_t i = 0; i < n; i++) dst[i] = fk_f32_from_f16(((const uint16_t *)src)[i]); break;
     case FK_BF16: for (int64_t i = 0; i < n; i++) dst[i] = fk_f32_from_bf16(((const uint16_t *)src)[i]); break;
+    case FK_F4_E2M1: for (int64_t i = 0; i < n; i++) dst[i] = fkp_f32_from_small((uint8_t)fkp_packed_bits(src, dtype, i), dtype); break;
     default: for (int64_t i = 0; i < n; i++) dst[i] = (float)fk_load_element((const char *)src + i * (fk_dtype_bits(dtype) / 8), dtype);
     }
 }
@@ -62,6 +64,7 @@ void fk_convert_from_f32(void *dst, fk_dtype dtype, const float *src, int64_t n)
     case FK_F64: for (int64_t i = 0; i < n; i++) ((double *)dst)[i] = src[i]; break;
     case FK_F16: for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i] = fk_f16_from_f32(src[i]); break;
     case FK_BF16: for (int64_t i = 0; i < n; i++) ((uint16_t *)dst)[i] = fk_bf16_from_f32(src[i]); break;
+    case FK_F4_E2M1: for (int64_t i = 0; i < n; i++) fkp_set_packed_bits(dst, dtype, i, fkp_small_from_f64((double)src[i], dtype)); break;
     default: for (int64_t i = 0; i < n; i++) fk_store_element((char *)dst + i * (fk_dtype_bits(dtype) / 8), dtype, src[i]);
     }
 }
@@ -73,6 +76,9 @@ double fkp_load_any(const void *src, fk_dtype dtype)
     case FK_F32: { float v; memcpy(&v, src, sizeof v); return v; }
     case FK_F16: { uint16_t v; memcpy(&v, src, sizeof v); return fk_f32_from_f16(v); }
     case FK_BF16: { uint16_t v; memcpy(&v, src, sizeof v); return fk_f32_from_bf16(v); }
+    case FK_F8_E4M3:
+    case FK_F8_E5M2:
+    case FK_E8M0: return (double)fkp_f32_from_small(*(const uint8_t *)src, dtype);
     case FK_I64: { int64_t v; memcpy(&v, src, sizeof v); return (double)v; }
     case FK_I32: { int32_t v; memcpy(&v, src, sizeof v); return v; }
     case FK_I8: return *(const int8_t *)src;
@@ -101,6 +107,9 @@ void fk_store_element(void *dst, fk_dtype dtype, double value)
     case FK_F32: { float v = (float)value; memcpy(dst, &v, sizeof v); break; }
     case FK_F16: { uint16_t v = fk_f16_from_f32(f32_round_to_odd(value)); memcpy(dst, &v, sizeof v); break; }
     case FK_BF16: { uint16_t v = fk_bf16_from_f32(f32_round_to_odd(value)); memcpy(dst, &v, sizeof v); break; }
+    case FK_F8_E4M3:
+    case FK_F8_E5M2:
+    case FK_E8M0: *(uint8_t *)dst = fkp_small_from_f64(value, dtype); break;
     case FK_I64: { int64_t v = (int64_t)value; memcpy(dst, &v, sizeof v); break; }
     case FK_I32: { int32_t v = (int32_t)value; memcpy(dst, &v, sizeof v); break; }
     case FK_I8: *(int8_t *)dst = (int8_t)value; break;

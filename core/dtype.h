@@ -6,11 +6,12 @@
 #include <fk/half.h>
 #include <fk/tensor.h>
 
-/* Converts n elements of a float dtype (F64, F32, F16, BF16) to float32 and back. Contiguous memory. */
+/* Converts n elements of a float dtype to float32 and back, by the rules of fk/half.h and core/small_float.h. Contiguous
+ * memory, two elements a byte in F4_E2M1. */
 void fk_convert_to_f32(float *dst, const void *src, fk_dtype dtype, int64_t n);
 void fk_convert_from_f32(void *dst, fk_dtype dtype, const float *src, int64_t n);
 
-/* One element of any numeric dtype as double, and back (floats round to nearest even; integers are assumed to fit). The
+/* One element of any numeric dtype of whole bytes as double, and back (floats round to nearest even; integers are assumed to fit). The
  * dtypes that references and comparisons read by the hundred million are read without a call. */
 double fkp_load_any(const void *src, fk_dtype dtype);
 void fk_store_element(void *dst, fk_dtype dtype, double value);

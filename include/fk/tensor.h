@@ -13,8 +13,7 @@
 extern "C" {
 #endif
 
-/* Element types. FK_NONE marks an absent tensor. F64, F32, F16, BF16, I64, I32, U8 and BOOL are implemented; the others
- * are reserved so that files and candidates keep their numbers. */
+/* Element types. FK_NONE marks an absent tensor. Files and conversions know all; operators say which they take. */
 typedef enum fk_dtype {
     FK_NONE = 0,
     FK_F64,
@@ -24,14 +23,14 @@ typedef enum fk_dtype {
     FK_F8_E4M3,
     FK_F8_E5M2,
     FK_F4_E2M1,
-    FK_E8M0,
+    FK_E8M0, /* a power of two: the scale of a block */
     FK_I64,
     FK_I32,
     FK_I8,
     FK_U8,
     FK_BOOL,
-    FK_INT4X2, /* two 4-bit integers a byte */
-    FK_INT2X4, /* four 2-bit integers a byte */
+    FK_INT4X2, /* two signed 4-bit integers a byte, the low bits first */
+    FK_INT2X4, /* four signed 2-bit integers a byte, the low bits first */
     FK_DTYPE_COUNT
 } fk_dtype;
 
