@@ -47,6 +47,9 @@ static fk_status read_config(const fk_config *from, llama_config *c)
     if (c->head_dim == 0) c->head_dim = c->hidden_size / c->num_attention_heads;
     if (c->head_dim % 2 != 0)
         return fk_fail(FK_ERROR_INVALID, "head_dim %lld is odd: rotary embedding turns pairs", (long long)c->head_dim);
+    bool mlp_bias = false;
+    FK_TRY(fk_config_bool_optional(from, "mlp_bias", &mlp_bias));
+    if (mlp_bias) return fk_fail(FK_ERROR_UNSUPPORTED, "config field mlp_bias is true, which is not implemented");
     const char *activation = fk_config_string(from, "hidden_act");
     if (activation && strcmp(activation, "silu") != 0)
         return fk_fail(FK_ERROR_INVALID, "hidden_act '%s' is not silu, the only one of this architecture", activation);

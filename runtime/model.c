@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "core/nearest.h"
 #include "runtime/assets.h"
 #include "runtime/config.h"
 #include "runtime/gguf_model.h"
+#include "runtime/hf_model.h"
 #include "runtime/weights.h"
 #include "text/tokenizer_gguf.h"
 
@@ -32,6 +34,8 @@ struct fk_model {
     json_t *config;
     fk_gguf *gguf;
     fk_gguf_source source;
+    fk_checkpoint *checkpoint;
+    fk_weight_source checkpoint_source;
     fk_weights *weights;
     void *state; /* the class's own */
     fk_model_info info;
@@ -65,7 +69,7 @@ static fk_status unknown_model(const char *name)
     fkp_nearest nearest = {.word = name};
     for (int i = 0; fk_asset_name_at(i); i++) fkp_nearest_offer(&nearest, fk_asset_name_at(i));
     for (int i = 0; fk_config_name_at(i); i++) fkp_nearest_offer(&nearest, fk_config_name_at(i));
-    return fkp_fail_unknown("model", &nearest, "a model is a name that `list models` shows, or a path to a GGUF file");
+    return fkp_fail_unknown("model", &nearest, "a model is a name that `list models` shows, or a path to a GGUF file or a Hugging Face folder");
 }
 
 static bool is_asset(const char *name)
@@ -92,6 +96,20 @@ static fk_status open_gguf(fk_model *m, const char *path)
     return FK_OK;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static fk_status open_folder(fk_model *m, const char *path)
+{
+    FK_TRY(fk_hf_config(path, &m->config));
+    FK_TRY(fk_checkpoint_open(path, &m->checkpoint));
+    m->checkpoint_source = fk_hf_source(m->checkpoint);
+    return FK_OK;
+}
+
 /* Finds out what `name` means and fills in config, source and tokenizer. */
 static fk_status resolve(fk_model *m, const char *name)
 {
@@ -100,6 +118,7 @@ static fk_status resolve(fk_model *m, const char *name)
         FK_TRY(fk_asset_path(name, m->options.cache_dir, path, sizeof path));
         return open_gguf(m, path);
     }
+    if (is_folder(name)) return open_folder(m, name);
     if (strchr(name, '/') || has_suffix(name, ".gguf")) return open_gguf(m, name);
     const char *colon = strchr(name, ':');
     char architecture[128];
@@ -119,7 +138,8 @@ static fk_status load(fk_model *m, fk_backend *backend)
     const char *type = fk_config_string(fk_config_from_json(m->config), "model_type");
     m->class = type ? fk_model_class_find(type) : NULL;
     if (!m->class) return fk_fail(FK_ERROR_UNSUPPORTED, "no model for model_type '%s'", type ? type : "");
-    FK_TRY(fk_weights_create(backend, m->options.dtype, m->gguf ? &m->source.source : NULL, m->options.seed, &m->weights));
+    const fk_weight_source *source = m->gguf ? &m->source.source : m->checkpoint ? &m->checkpoint_source : NULL;
+    FK_TRY(fk_weights_create(backend, m->options.dtype, source, m->options.seed, &m->weights));
     FK_TRY(m->class->create(m->weights, fk_config_from_json(m->config), &m->state, &m->info));
     return backend->stream_synchronize(backend, NULL);
 }
@@ -156,7 +176,8 @@ fk_status fk_model_tokenizer_open(const char *name, const char *cache_dir, fk_to
     m->options.cache_dir = cache_dir;
     fk_status status = resolve(m, name);
     if (status != FK_OK) fk_fail_context(status, "model %s", name);
-    else if (!m->tokenizer) status = fk_fail(FK_ERROR_INVALID, "model %s has no tokenizer: its weights are seeded", name);
+    else if (!m->tokenizer) status = fk_fail(FK_ERROR_INVALID, "model %s has no tokenizer: %s", name,
+                                                   m->checkpoint ? "those of folders are not read yet" : "its weights are seeded");
     *out = m->tokenizer;
     m->tokenizer = NULL;
     fk_model_close(m);
@@ -169,6 +190,7 @@ void fk_model_close(fk_model *m)
     fk_weights_destroy(m->weights);
     fk_tokenizer_destroy(m->tokenizer);
     fk_gguf_close(m->gguf);
+    fk_checkpoint_close(m->checkpoint);
     json_decref(m->config);
     free(m);
 }

@@ -110,7 +110,7 @@ typedef struct fk_model_options {
 } fk_model_options;
 
 /* Opens a model by name: "llama:tiny" (a named configuration with seeded weights), "smollm2-135m" (an asset), or a path to a
- * GGUF file. An unknown name gets the nearest known one offered. */
+ * GGUF file or to a Hugging Face folder. An unknown name gets the nearest known one offered. */
 fk_status fk_model_open(const char *name, const fk_model_options *options, fk_model **out);
 void fk_model_close(fk_model *model);
 const char *fk_model_name(const fk_model *model);
