@@ -293,6 +293,7 @@ template <typename T, int D> __global__ void __launch_bounds__(THREADS, 2) prefi
         multiply_values<T, D>(o, s, v_at + buffer);
     }
     fkd_copy_wait<0>();
+    if (tiles == 0) __syncthreads(); /* no round has waited for the queries that other warps copy to where zeros go now */
     write_rows<T, D>(o, l, q_tile, c, w, head);
 }
 
