@@ -21,6 +21,8 @@ int fkp_list_workloads(fkp_cli *cli, const fkp_list_options *options);
 int fkp_list_scenarios(fkp_cli *cli, const fkp_list_options *options);
 int fkp_list_candidates(fkp_cli *cli, const fkp_list_options *options);
 
+/* Architectures that use an operator, "llama,mixtral". */
+const char *fkp_operator_users(const fk_op *op);
 /* Row of an architecture in fkp_architectures(), by its name, a named configuration ("llama:8b") or an asset. */
 fk_status fkp_find_architecture(const char *name, int *row);
 /* Row that --model and --scenario ask for; -1 for every model. */

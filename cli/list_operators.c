@@ -28,6 +28,12 @@ static int original_row(const char *name)
     return fkp_tsv_find(table, "operator", name);
 }
 
+const char *fkp_operator_users(const fk_op *op)
+{
+    int row = original_row(op->name);
+    return row >= 0 ? fkp_tsv_cell(fkp_original_operators(), row, "used_by") : "";
+}
+
 static bool is_built(const fkp_tsv *table, int row)
 {
     if (fk_op_find(fkp_tsv_cell(table, row, "operator"))) return true;

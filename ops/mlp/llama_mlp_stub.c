@@ -3,12 +3,9 @@ FK_CANDIDATE(llama_mlp)
 {
     int64_t rows, d, width = a->down_proj->shape[1], element = fk_dtype_bits(a->x->dtype) / 8;
     fk_rows_cols(a->x, &rows, &d);
-    if (rows == 0 || d == 0 || width == 0) {
-        memset(a->output->data, 0, (size_t)(rows * d * element));
-        return 0;
-    }
+    if (rows == 0 || d == 0) return 0;
     fk_scratch memory = {NULL, NULL};
-    if (fk_scratch_alloc(a->x, 3 * rows * width * element, &memory) != 0) return -1;
+    if (fk_scratch_alloc(a->x, (3 * rows * width + 1) * element, &memory) != 0) return -1;
     fk_tensor gate_up = *a->x, gated = *a->x; /* [rows, 2 width] and [rows, width], in scratch memory */
     gate_up.data = memory.data;
     gated.data = (char *)memory.data + 2 * rows * width * element;
@@ -18,11 +15,20 @@ FK_CANDIDATE(llama_mlp)
     }
     gate_up.shape[a->x->ndim - 1] = 2 * width;
     gated.shape[a->x->ndim - 1] = width;
-    fk_linear_args up = {.output = &gate_up, .input = a->x, .weight = a->gate_up_proj};
-    fk_silu_and_mul_args gate = {.result = &gated, .input = &gate_up};
-    fk_linear_args down = {.output = a->output, .input = &gated, .weight = a->down_proj};
-    int status = fk_lower_linear(&up);
-    if (status == 0) status = fk_lower_silu_and_mul(&gate);
+    fk_linear_args up, down;
+    fk_silu_and_mul_args gate;
+    memset(&up, 0, sizeof up);
+    memset(&down, 0, sizeof down);
+    up.output = &gate_up;
+    up.input = a->x;
+    up.weight = a->gate_up_proj;
+    gate.result = &gated;
+    gate.input = &gate_up;
+    down.input = &gated;
+    down.output = a->output;
+    down.weight = a->down_proj;
+    int status = width > 0 ? fk_lower_linear(&up) : 0;
+    if (status == 0 && width > 0) status = fk_lower_silu_and_mul(&gate);
     if (status == 0) status = fk_lower_linear(&down);
     fk_scratch_free(&memory);
     return status;
