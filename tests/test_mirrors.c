@@ -37,6 +37,25 @@ static void load(const fk_op *op, mirror_table *table)
     if (!mirror_load(folder, op, table, why, sizeof why)) fail_msg("%s", why);
 }
 
+/* Operators without a production operator to compare with, and why. One that forgets FK_MIRRORS is not among them. */
+static const struct {
+    const char *op, *why;
+} unmirrored[] = {
+    {"l2_norm", "no library has a function of this signature"},
+    {"encoder_attention", "fields as the original's class; no table of transformers' classes"},
+    {"encoder_intermediate", "fields as the original's class; no table of transformers' classes"},
+    {"encoder_output", "fields as the original's class; no table of transformers' classes"},
+};
+
+static bool is_mirrored(const fk_op *op)
+{
+    bool excused = false;
+    for (size_t i = 0; i < sizeof unmirrored / sizeof *unmirrored; i++) excused = excused || strcmp(unmirrored[i].op, op->name) == 0;
+    if (!op->mirrors_library == !excused)
+        fail_msg("%s %s: see `unmirrored` in this file", op->name, excused ? "has FK_MIRRORS and needs no excuse" : "lacks FK_MIRRORS");
+    return !excused;
+}
+
 static void test_every_operator_matches(void **state)
 {
     (void)state;
@@ -45,7 +64,7 @@ static void test_every_operator_matches(void **state)
         const fk_op *op = fk_op_at(i);
         mirror_table table;
         char why[512];
-        if (!op->mirrors_library) continue; /* no production operator of its own: nothing to compare */
+        if (!is_mirrored(op)) continue;
         load(op, &table);
         if (!mirror_matches(op, &table, narrowings, why, sizeof why)) {
             print_error("%s\n", why);
@@ -212,7 +231,7 @@ static void test_every_mutation_is_noticed(void **state)
     for (int i = 0; i < fk_op_count(); i++) {
         const fk_op *op = fk_op_at(i);
         mirror_table table;
-        if (!op->mirrors_library) continue;
+        if (!is_mirrored(op)) continue;
         load(op, &table);
         fk_field fields[MAX_FIELDS];
         assert_true(op->num_fields <= MAX_FIELDS);
