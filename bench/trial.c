@@ -58,8 +58,8 @@ fk_status fkp_trial_init(fkp_trial *t, const fkp_judge_options *options, const f
     *t = (fkp_trial){.options = options, .c = c, .record = record, .baseline = baseline, .candidate = candidate,
                      .reference = reference, .random = {seed}, .golden_slot = -1};
     bool host = options->device.type == FK_CPU;
-    fk_status status = fkp_layout_init(&t->layout, c->op, c->args, host, MAX_SLOTS,
-                                        host ? SLOT_BUDGET_BYTES : SLOT_BUDGET_DEVICE_BYTES);
+    fk_status status = fkp_layout_init(&t->layout, c->op, c->args, host, options->timing ? MAX_SLOTS : FKP_ROUNDS,
+                                       host ? SLOT_BUDGET_BYTES : SLOT_BUDGET_DEVICE_BYTES);
     if (status != FK_OK) goto done;
     t->image = aligned_alloc(4096, (t->layout.bytes + 4095) / 4096 * 4096);
     t->filled = calloc((size_t)c->op->num_fields, sizeof *t->filled);

@@ -8,6 +8,8 @@
 #include "bench/judge.h"
 #include "bench/side.h"
 
+#define FKP_ROUNDS 3 /* of correctness, before anything is timed: a slot each, where memory holds so many */
+
 /* How values are drawn. */
 typedef enum fkp_value_kind {
     FKP_VALUES_CAPTURED, /* as captured where they were kept, else normal */
@@ -36,7 +38,7 @@ typedef struct fkp_trial {
     size_t *output_offsets; /* [num_fields] */
 } fkp_trial;
 
-/* Lays out memory for at most max_slots slots, canaries in place. */
+/* Lays out memory for many slots, or for those of the rounds when nothing is timed; canaries in place. */
 fk_status fkp_trial_init(fkp_trial *t, const fkp_judge_options *options, const fkp_case *c, fkp_side *baseline,
                          fkp_side *candidate, fk_ctx *reference, uint64_t seed, fkp_record *record);
 void fkp_trial_deinit(fkp_trial *t);

@@ -22,7 +22,7 @@ typedef struct bench_options {
     fkp_list cases;
     double min_time_ms;
     int64_t fuzz, max_cases;
-    bool self_test, resume, build_only;
+    bool self_test, no_timing, resume, build_only;
 } bench_options;
 
 #define AT(field) offsetof(bench_options, field)
@@ -39,6 +39,7 @@ static const fkp_option options[] = {
     {"max-cases", FKP_OPT_INT, AT(max_cases), "N", "of a capture at most N cases an operator: smallest, largest, middle, then the most frequent", "8", .min = 1, .max = 1e6},
     {"min-time-ms", FKP_OPT_REAL, AT(min_time_ms), "MS", "time spent on timing a case unless 1 % certainty comes earlier; 300 on the CPU, 1000 on a GPU",
      .min = 1, .max = 1e7},
+    {"no-timing", FKP_OPT_FLAG, AT(no_timing), NULL, "correctness alone: a few fresh calls a case, no verdict of speed", .max = 0},
     {"resume", FKP_OPT_FLAG, AT(resume), NULL, "keep finished cases of the result file (without -o: of the newest one)", .max = 0},
     {"build-only", FKP_OPT_FLAG, AT(build_only), NULL, "compile the candidates and stop", .max = 0},
     {"output", FKP_OPT_STRING, AT(output), "FILE", "result file, one JSON object a line; default results/<device>/<date>-bench.json", .letter = 'o'},
@@ -322,11 +323,12 @@ static fk_status prepare(bench *b)
     snprintf(b->device_name, sizeof b->device_name, "%s", info.name);
     uint64_t hash = fkp_fnv1a64(info.name, strlen(info.name)) ^ fkp_fnv1a64(info.description, strlen(info.description));
     b->environment_hash = fkp_mix64(hash ^ (uint64_t)b->cli->common.threads ^ fkp_fnv1a64(fkp_commit, strlen(fkp_commit)));
+    if (o->no_timing) b->environment_hash = ~b->environment_hash; /* --resume takes no untimed case for a timed one */
     if (!o->self_test) FK_TRY(fkp_candidates_find(o->candidates, (fk_device_type)b->device.type, &b->candidates));
     if (o->build_only) return FK_OK;
     double time_ms = o->min_time_ms > 0 ? o->min_time_ms : b->device.type == FK_CPU ? 300 : 1000;
     fkp_judge_options options = {.device = b->device, .threads = (int)b->cli->common.threads, .time_budget_s = time_ms / 1e3,
-                                 .timeout_s = fkp_call_timeout_s(20), .timing = true, .interrupted = fkp_interrupted};
+                                 .timeout_s = fkp_call_timeout_s(20), .timing = !o->no_timing, .interrupted = fkp_interrupted};
     if (b->cli->common.seed >= 0) options.seed = 1 + (uint64_t)b->cli->common.seed;
     FK_TRY(fk_roofline_get(b->device, b->cli->common.cache, &options.roofline));
     FK_TRY(fkp_judge_create(&options, &b->judge));

@@ -189,6 +189,18 @@ FK_CANDIDATE(silu_and_mul)
         other = self.bench("--candidates", os.path.join(EXAMPLES, "bad", "wrong"))[1]
         self.assertNotEqual([r["mismatches"] for r in first], [r["mismatches"] for r in other])
 
+    def test_correctness_alone(self):
+        args = ("--candidates", os.path.join(EXAMPLES, "good", "silu_and_mul.c"), "--ops", "silu_and_mul", "--case", "T=2 D=16")
+        code, (record,), _ = self.bench(*args, "--no-timing")
+        self.assertEqual((code, record["status"], record["verdict"], record["speedup"]), (0, "PASSED", None, None))
+        self.assertEqual((record["rounds"], record["timed_calls"], record["detail"]), (3, 0, "not timed"))
+        again = self.bench(*args, "--no-timing", "--resume")[1][0]
+        self.assertEqual(again["seconds"], record["seconds"], "it was finished")
+        timed = self.bench(*args, "--resume")[1][0]
+        self.assertGreater(timed["timed_calls"], 0, "an untimed case is no timed one")
+        wrong = self.bench("--candidates", os.path.join(EXAMPLES, "bad", "wrong"), *args[2:], "--no-timing")[1][0]
+        self.assertEqual(wrong["status"], "INCORRECT_NUMERICAL")
+
     def test_fuzz(self):
         code, records, summary = self.bench("--candidates", os.path.join(EXAMPLES, "good", "rms_norm.c"), "--fuzz", "3")
         self.assertEqual(code, 0)
