@@ -4,6 +4,7 @@
  * memory one tile ahead; scores, online softmax and output stay in registers of tensor-core (mma.sync)
  * fragments. float32 and head sizes that are no multiple of 8 take the plain kernel of
  * ops/attention/paged_attention_cuda.h. */
+#include "ops/attention/flash_tile_cuda.h"
 #include "ops/attention/paged_attention_cuda.h"
 
 #define WARPS 4
@@ -12,15 +13,9 @@
 namespace
 {
 
-/* Tile sizes by padded head size D: MT 16-row fragments a warp, BN keys a tile. Two fragments a warp halve
- * the traffic of keys and values out of shared memory, which else bounds the kernel; at D 256 they do not fit
- * the registers. */
-template <int D> struct tile {
-    static constexpr int MT = D <= 128 ? 2 : 1, BN = D <= 128 ? 64 : 32;
-    static constexpr int BM = 16 * WARPS * MT;
-    static constexpr int PITCH = D + 8; /* an odd number of 16-byte units: ldmatrix meets every bank once */
-    static constexpr int SHARED_BYTES = (BM + 4 * BN) * PITCH * 2 + 2 * BN * 4;
-};
+/* Tile sizes: two fragments a warp halve the traffic of keys and values out of shared memory, which else bounds the
+ * kernel; at D 256 they do not fit the registers. */
+template <int D> using tile = flash_tile<D, D <= 128 ? 2 : 1, D <= 128 ? 64 : 32, WARPS>;
 
 /* One block's sequence, queries and keys. */
 struct span {
@@ -39,82 +34,6 @@ __device__ __forceinline__ int visible_end(const paged_call &c, int position, in
 __device__ __forceinline__ int visible_begin(const paged_call &c, int position)
 {
     return c.window >= 0 && position > c.window ? position - c.window : 0;
-}
-
-/* Copies `ROWS` rows of head_size elements to shared memory; features past head_size and rows without a
- * source are zeros
- * (`anywhere` is an address that such a copy names without reading). */
-template <typename T, int D, int ROWS, typename Source>
-__device__ __forceinline__ void copy_rows(uint32_t to, int head_size, const T *anywhere, Source source)
-{
-    constexpr int CHUNKS = D / 8;
-    static_assert(ROWS * CHUNKS % THREADS == 0, "every thread copies the same number of chunks");
-#pragma unroll
-    for (int i = 0; i < ROWS * CHUNKS / THREADS; i++) {
-        int item = threadIdx.x + i * THREADS, row = item / CHUNKS, chunk = item % CHUNKS;
-        const T *from = source(row);
-        bool valid = from != nullptr && 8 * chunk < head_size;
-        fkd_copy_async(to + (row * tile<D>::PITCH + 8 * chunk) * 2, valid ? from + 8 * chunk : anywhere,
-                       valid);
-    }
-}
-
-/* s += q k^T for the warp's rows and one tile of keys. */
-template <typename T, int D>
-__device__ __forceinline__ void multiply_keys(float (&s)[tile<D>::MT][tile<D>::BN / 8][4], uint32_t q,
-                                              uint32_t k)
-{
-    constexpr int PITCH = tile<D>::PITCH, MT = tile<D>::MT;
-    const int lane = threadIdx.x % 32;
-    const uint32_t q_lane = q + (lane % 16 * PITCH + lane / 16 * 8) * 2;
-    const uint32_t k_lane = k + ((lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8) * 2;
-#pragma unroll
-    for (int step = 0; step < D / 16; step++) {
-        uint32_t a[MT][4];
-#pragma unroll
-        for (int m = 0; m < MT; m++) fkd_ldmatrix(a[m], q_lane + (m * 16 * PITCH + step * 16) * 2);
-#pragma unroll
-        for (int n = 0; n < tile<D>::BN / 16; n++) {
-            uint32_t b[4];
-            fkd_ldmatrix(b, k_lane + (n * 16 * PITCH + step * 16) * 2);
-#pragma unroll
-            for (int m = 0; m < MT; m++) {
-                fkd_mma<T>(s[m][2 * n], a[m], b[0], b[1]);
-                fkd_mma<T>(s[m][2 * n + 1], a[m], b[2], b[3]);
-            }
-        }
-    }
-}
-
-/* o += p v: the scores' fragments are, rounded and packed, the left operands as they lie. */
-template <typename T, int D>
-__device__ __forceinline__ void multiply_values(float (&o)[tile<D>::MT][D / 8][4],
-                                                const float (&p)[tile<D>::MT][tile<D>::BN / 8][4], uint32_t v)
-{
-    constexpr int PITCH = tile<D>::PITCH, MT = tile<D>::MT;
-    const int lane = threadIdx.x % 32;
-    const uint32_t v_lane = v + (lane % 16 * PITCH + lane / 16 * 8) * 2;
-#pragma unroll
-    for (int step = 0; step < tile<D>::BN / 16; step++) {
-        uint32_t a[MT][4];
-#pragma unroll
-        for (int m = 0; m < MT; m++) {
-            a[m][0] = fkd_pack2<T>(p[m][2 * step][0], p[m][2 * step][1]);
-            a[m][1] = fkd_pack2<T>(p[m][2 * step][2], p[m][2 * step][3]);
-            a[m][2] = fkd_pack2<T>(p[m][2 * step + 1][0], p[m][2 * step + 1][1]);
-            a[m][3] = fkd_pack2<T>(p[m][2 * step + 1][2], p[m][2 * step + 1][3]);
-        }
-#pragma unroll
-        for (int d = 0; d < D / 16; d++) {
-            uint32_t b[4];
-            fkd_ldmatrix_transposed(b, v_lane + (step * 16 * PITCH + d * 16) * 2);
-#pragma unroll
-            for (int m = 0; m < MT; m++) {
-                fkd_mma<T>(o[m][2 * d], a[m], b[0], b[1]);
-                fkd_mma<T>(o[m][2 * d + 1], a[m], b[2], b[3]);
-            }
-        }
-    }
 }
 
 /* Minus infinity where a query does not see a key. Rows and columns of a lane as core/cuda_mma.h has them. */
@@ -138,75 +57,6 @@ __device__ __forceinline__ void mask(float (&s)[tile<D>::MT][tile<D>::BN / 8][4]
                     if (at < begin || at >= end) s[m][n][2 * half + i] = -INFINITY;
                 }
         }
-}
-
-/* Turns scores into probabilities against the largest score so far; `unit` takes scores to log2. Rescales o
- * and l. */
-template <int D>
-__device__ __forceinline__ void soften(float (&s)[tile<D>::MT][tile<D>::BN / 8][4],
-                                       float (&o)[tile<D>::MT][D / 8][4], float (&largest)[tile<D>::MT][2],
-                                       float (&l)[tile<D>::MT][2], float unit)
-{
-#pragma unroll
-    for (int m = 0; m < tile<D>::MT; m++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            float top = largest[m][half];
-#pragma unroll
-            for (int n = 0; n < tile<D>::BN / 8; n++)
-                top = fmaxf(top, fmaxf(s[m][n][2 * half], s[m][n][2 * half + 1]));
-            top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
-            top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
-            float base =
-                top == -INFINITY ? 0.0f : top * unit; /* a row that sees nothing yet: all zeros, no NaN */
-            float keep = fkd_exp2(largest[m][half] * unit - base), sum = 0;
-            largest[m][half] = top;
-#pragma unroll
-            for (int n = 0; n < tile<D>::BN / 8; n++)
-#pragma unroll
-                for (int i = 0; i < 2; i++) {
-                    float p = fkd_exp2(s[m][n][2 * half + i] * unit - base);
-                    s[m][n][2 * half + i] = p;
-                    sum += p;
-                }
-            l[m][half] = l[m][half] * keep + sum;
-#pragma unroll
-            for (int d = 0; d < D / 8; d++) o[m][d][2 * half] *= keep, o[m][d][2 * half + 1] *= keep;
-        }
-}
-
-/* Divides by the sums and writes the warp's rows, over the queries' place in shared memory for 16-byte
- * stores. */
-template <typename T, int D>
-__device__ __forceinline__ void write_rows(const float (&o)[tile<D>::MT][D / 8][4],
-                                           const float (&l)[tile<D>::MT][2], T *shared, const paged_call &c,
-                                           const span &w, int head)
-{
-    constexpr int PITCH = tile<D>::PITCH, MT = tile<D>::MT, CHUNKS = D / 8;
-    const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * 16 * MT;
-    __syncwarp();
-#pragma unroll
-    for (int m = 0; m < MT; m++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            float sum = l[m][half];
-            sum += __shfl_xor_sync(~0u, sum, 1);
-            sum += __shfl_xor_sync(~0u, sum, 2);
-            float inverse = sum > 0 ? 1.0f / sum : 0.0f;
-            T *row = shared + (first + 16 * m + 8 * half + lane / 4) * PITCH + 2 * (lane % 4);
-#pragma unroll
-            for (int d = 0; d < D / 8; d++)
-                *(uint32_t *)(row + 8 * d) =
-                    fkd_pack2<T>(o[m][d][2 * half] * inverse, o[m][d][2 * half + 1] * inverse);
-        }
-    __syncwarp();
-    T *out = (T *)c.out + w.first_token * c.out_token + head * c.out_head;
-    for (int item = lane; item < 16 * MT * CHUNKS; item += 32) {
-        int row = first + item / CHUNKS, chunk = item % CHUNKS;
-        if (row < w.rows && 8 * chunk < c.head_size)
-            fkd_store(out + row * c.out_token + 8 * chunk,
-                      *(const uint4 *)(shared + row * PITCH + 8 * chunk));
-    }
 }
 
 /* Grid (head, tile, sequence); tiles with most keys first. Block: BM queries of a head, warp w rows [16 MT w,
@@ -254,9 +104,9 @@ template <typename T, int D> __global__ void __launch_bounds__(THREADS, 2) prefi
             return base + numbers[row] * block_stride + paged_slot(c, key + row) * slot_stride;
         };
         uint32_t buffer = (uint32_t)(i % 2 * BN * PITCH * 2);
-        copy_rows<T, D, BN>(k_at + buffer, c.head_size, k,
+        copy_rows<T, tile<D>, BN>(k_at + buffer, c.head_size, k,
                             [&](int row) { return row_of(k, c.k_block, c.k_slot, row); });
-        copy_rows<T, D, BN>(v_at + buffer, c.head_size, v,
+        copy_rows<T, tile<D>, BN>(v_at + buffer, c.head_size, v,
                             [&](int row) { return row_of(v, c.v_block, c.v_slot, row); });
     };
 
@@ -266,7 +116,7 @@ template <typename T, int D> __global__ void __launch_bounds__(THREADS, 2) prefi
     fetch_blocks(0);
     fetch_blocks(1);
     __syncthreads();
-    copy_rows<T, D, BM>(q_at, c.head_size, q,
+    copy_rows<T, tile<D>, BM>(q_at, c.head_size, q,
                         [&](int row) { return row < w.rows ? q + row * c.q_token : nullptr; });
     if (tiles > 0) copy_tile(0);
     fkd_copy_commit();
@@ -279,7 +129,7 @@ template <typename T, int D> __global__ void __launch_bounds__(THREADS, 2) prefi
         fetch_blocks(i + 2);
         const uint32_t buffer = (uint32_t)(i % 2 * BN * PITCH * 2);
         float s[MT][BN / 8][4] = {};
-        multiply_keys<T, D>(s, q_at + threadIdx.x / 32 * 16 * MT * PITCH * 2, k_at + buffer);
+        multiply_keys<T, tile<D>>(s, q_at + threadIdx.x / 32 * 16 * MT * PITCH * 2, k_at + buffer);
         if (c.softcap > 0)
 #pragma unroll
             for (int m = 0; m < MT; m++)
@@ -289,12 +139,13 @@ template <typename T, int D> __global__ void __launch_bounds__(THREADS, 2) prefi
                     for (int j = 0; j < 4; j++) s[m][n][j] = paged_capped(s[m][n][j], c.scale, c.softcap);
         const int key = (first_tile + i) * BN;
         if (key < whole_begin || key + BN > whole_end) mask<D>(s, c, w, key);
-        soften<D>(s, o, largest, l, unit);
-        multiply_values<T, D>(o, s, v_at + buffer);
+        soften<tile<D>>(s, o, largest, l, unit);
+        multiply_values<T, tile<D>>(o, s, v_at + buffer);
     }
     fkd_copy_wait<0>();
     if (tiles == 0) __syncthreads(); /* no round has waited for the queries that other warps copy to where zeros go now */
-    write_rows<T, D>(o, l, q_tile, c, w, head);
+    T *out = (T *)c.out + w.first_token * c.out_token + head * c.out_head;
+    write_rows<T, tile<D>>(o, l, q_tile, w.rows, c.head_size, [&](int row) { return out + row * c.out_token; });
 }
 
 template <typename T, int D>

@@ -17,6 +17,9 @@ typedef struct paged_attention {
     int64_t max_seqlen_k;
     int64_t window_size; /* negative: none */
     double scale, softcap;
+    /* NULL, or [H, T, C] with stride 0 where it repeats: bool, True where a query sees a key, or floats added to the scores.
+     * Column 0 is the key that stands as far from the end as the sequence has queries; keys outside the columns are seen. */
+    const fk_tensor *mask;
 } paged_attention;
 
 /* The softmax scale of a call: 0 stands for 1/sqrt(E). */

@@ -32,6 +32,7 @@ typedef struct attn_task {
     int64_t sequence, kv_head;
     int64_t first_token;       /* of the sequence, in q */
     int64_t queries, length;   /* new and cached tokens */
+    int64_t first_query;       /* row of the mask that the sequence's first query has */
     int64_t first_row;
     int rows;
     int64_t key_begin, key_end; /* keys to look at; begin is a multiple of ATTN_KEYS */
@@ -136,9 +137,27 @@ static inline __attribute__((always_inline)) void attn_load_values(const paged_a
     }
 }
 
+/* What the mask adds to the scores of keys [column, column + FKP_LANES) of a row whose masks start at `at`. */
+static inline fkp_vf attn_mask_vector(const fk_tensor *mask, int64_t at, int64_t column)
+{
+    int64_t columns = mask->shape[2], step = mask->strides[2];
+    if (mask->dtype != FK_BOOL && step == 1 && column >= 0 && column + FKP_LANES <= columns)
+        return fkp_v_load(mask->data, mask->dtype, at + column);
+    fkp_vf added = fkp_v_set(0);
+    for (int i = 0; i < FKP_LANES; i++) {
+        int64_t c = column + i;
+        if (c < 0 || c >= columns) continue;
+        if (mask->dtype == FK_BOOL) added[i] = ((const uint8_t *)mask->data)[at + c * step] ? 0 : -INFINITY;
+        else added[i] = fkp_s_load(mask->data, mask->dtype, at + c * step);
+    }
+    return added;
+}
+
 /* Scores of one row with the block's keys become probabilities relative to the row's running maximum, in p. Returns the
- * factor that the row's earlier sums take. [begin, end): the keys of the block that the row sees. */
-static inline float attn_softmax_row(const paged_attention *a, attn_work *w, int row, int rows, int begin, int end, int count)
+ * factor that the row's earlier sums take. [begin, end): the keys of the block that the row sees; mask_at and mask_column: its
+ * place in the mask and the block's first column there. */
+static inline float attn_softmax_row(const paged_attention *a, attn_work *w, int row, int rows, int begin, int end, int count,
+                                     int64_t mask_at, int64_t mask_column)
 {
     fkp_vi lane;
     for (int i = 0; i < FKP_LANES; i++) lane[i] = i;
@@ -147,6 +166,7 @@ static inline float attn_softmax_row(const paged_attention *a, attn_work *w, int
     for (int j = 0; j < count; j += FKP_LANES) {
         fkp_vf s = fkp_v_load_f32(w->scores + (j / FKP_GEMM_PANEL * rows + row) * FKP_GEMM_PANEL + j % FKP_GEMM_PANEL);
         if (softcap > 0) s = softcap * fkp_v_tanh(s / softcap);
+        if (a->mask) s += attn_mask_vector(a->mask, mask_at, mask_column + j);
         if (j < begin || j + FKP_LANES > end)
             s = fkp_v_select((lane + j >= begin) & (lane + j < end), s, fkp_v_set(-INFINITY));
         largest = fkp_v_larger(largest, s);
@@ -177,7 +197,9 @@ static inline void attn_softmax_rows(const paged_attention *a, const attn_task *
         paged_visible(position, task->length, task->causal, a->window_size, &begin, &end);
         begin = begin < first ? 0 : begin - first > count ? count : begin - first;
         end = end < first ? 0 : end - first > count ? count : end - first;
-        float factor = attn_softmax_row(a, w, r, rows, (int)begin, (int)end, count);
+        int64_t query = (task->first_row + r) / group, head = task->kv_head * group + (task->first_row + r) % group;
+        int64_t mask_at = a->mask ? head * a->mask->strides[0] + (task->first_query + query) * a->mask->strides[1] : 0;
+        float factor = attn_softmax_row(a, w, r, rows, (int)begin, (int)end, count, mask_at, first - (task->length - task->queries));
         if (factor != 1)
             for (int64_t e = 0; e < padded; e += FKP_LANES) {
                 float *sum = w->sums + (e / FKP_GEMM_PANEL * rows + r) * FKP_GEMM_PANEL + e % FKP_GEMM_PANEL;

@@ -15,7 +15,8 @@ import numpy as np
 
 GOLDENS = pathlib.Path(__file__).resolve().parents[2] / "tests" / "goldens"
 DTYPE_NAMES = {np.dtype(np.float32): "F32", np.dtype(np.float16): "F16", np.dtype(ml_dtypes.bfloat16): "BF16",
-               np.dtype(np.int32): "I32", np.dtype(np.int64): "I64", np.dtype(np.uint8): "U8"}
+               np.dtype(np.int32): "I32", np.dtype(np.int64): "I64", np.dtype(np.uint8): "U8",
+               np.dtype(np.bool_): "BOOL", np.dtype(ml_dtypes.float8_e4m3fn): "F8_E4M3"}
 
 
 def write(file_name, script, about, packages, tensors, **parameters):
