@@ -14,7 +14,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "bench/process.h"
+#include "bench/guard.h"
 #include "bench/protocol.h"
 #include "core/nearest.h"
 #include "core/seeded.h"
@@ -203,12 +203,9 @@ static bool no_space(const fkp_compiled *out)
     return full || strstr(out->messages, strerror(ENOSPC));
 }
 
-#define MOST_FILE_BYTES ((uint64_t)2 << 30) /* of what a compiler writes: a source of one line can ask for any size */
-
 /* Runs it to its end; its words are in `messages`. */
 static fk_status wait_for_compiler(fkp_process *process, int log, double timeout_s, bool (*stop)(void), fkp_compiled *out)
 {
-    fkp_process_limit_files(process, MOST_FILE_BYTES);
     bool ended = fkp_process_wait(process, fkp_now() + timeout_s, stop), stopped = !ended && stop && stop();
     out->timed_out = !ended && !stopped;
     fkp_process_ask_to_end(process);
@@ -222,15 +219,13 @@ static fk_status run_compiler(char *argv[], double timeout_s, bool (*stop)(void)
 {
     fkp_process process;
     int log = fkp_log_create();
-    fk_status status = fkp_process_start(&process, argv, log, -1, NULL);
-    if (status == FK_ERROR_MISSING) status = fk_fail(FK_ERROR_MISSING, "no compiler %s: it is needed to build this candidate", argv[0]);
+    fk_status status = fkp_guard_start(&process, argv, log);
     if (status == FK_OK) status = wait_for_compiler(&process, log, timeout_s, stop, out);
     if (log >= 0) close(log);
     FK_TRY(status);
     if (!out->good && no_space(out)) /* no fault of the source */
         return fk_fail(FK_ERROR_IO, "%s: %s", out->library, strerror(ENOSPC));
-    /* posix_spawn may report a missing program only through the child's exit code. */
-    if (process.exit_code == 127 && !out->messages[0])
+    if (process.exit_code == FKP_GUARD_NO_COMMAND && !out->messages[0])
         return fk_fail(FK_ERROR_MISSING, "no compiler %s: it is needed to build this candidate", argv[0]);
     if (!out->good && !out->messages[0]) {
         char how[128];

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -161,11 +160,6 @@ fk_status fkp_process_fork(fkp_process *process)
     setsid();
     orphans = UNDECIDED;
     return FK_OK;
-}
-
-void fkp_process_limit_files(const fkp_process *process, uint64_t bytes)
-{
-    prlimit(process->pid, RLIMIT_FSIZE, &(struct rlimit){bytes, bytes}, NULL);
 }
 
 /* Reaps an ended leader. Its group goes first: while the leader is not reaped, the group's number cannot be another's. */

@@ -28,8 +28,6 @@ int fkp_log_create(void);
 fk_status fkp_process_start(fkp_process *process, char *const argv[], int log_fd, int keep_fd, const char *const *variables);
 /* A copy of this process in a session of its own, which does not outlive it; pid is 0 in the copy. */
 fk_status fkp_process_fork(fkp_process *process);
-/* Takes from a running process the leave to write files larger than this. */
-void fkp_process_limit_files(const fkp_process *process, uint64_t bytes);
 /* Waits until `deadline_s` (fkp_now; 0: forever) or until `stop` (may be NULL) says so; true when the process has ended. */
 bool fkp_process_wait(fkp_process *process, double deadline_s, bool (*stop)(void));
 /* Asks the whole group to end, which lets a compiler remove its files, and waits for a second at most. */

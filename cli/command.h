@@ -59,7 +59,7 @@ struct fkp_command {
     bool (*runs_candidates)(const void *options);
     /* Returns an exit code; `options` points to the filled options struct. */
     int (*run)(fkp_cli *cli, const void *options);
-    /* For hidden first words (runner processes): the whole argv, no parsing, no outputs. Instead of `run`. */
+    /* For hidden first words (cli/hidden.c): the whole argv, no parsing, no outputs. Instead of `run`. */
     int (*raw_main)(int argc, char **argv);
 };
 

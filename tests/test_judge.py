@@ -458,24 +458,50 @@ class Interruption(InFolder):
         self.assertEqual({r["status"] for r in again}, {"PASSED"})
         self.assertEqual({r["key"]: r for r in again if r["key"] in finished}, finished, "finished cases are not judged again")
 
-    def test_ctrl_c_while_compiling(self):
-        """Ends the compiler and its files too; every case is NOT_RUN."""
+    def compile_for_long(self):
+        """A bench whose compiler is at work and has a file open."""
         with open(self.path("silu_and_mul.c"), "w") as file:
-            file.write("#define A(x) x x x x x x x x x x\n" + "int a[] = {A(A(A(A(A(A(A(1,)))))))};\n")
+            file.write("#define A(...)" + 10 * " __VA_ARGS__" + "\nint a[] = {A(A(A(A(A(A(A(1,)))))))};\n")
         process = subprocess.Popen([PROGRAM, "bench", "--device", "cpu", "--candidates", self.path("silu_and_mul.c"), "--cache",
                                     self.path("cache"), "-q", "-o", self.results, "--ops", "silu_and_mul", "--case", "T=2 D=8"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ, TMPDIR=self.folder))
+        self.addCleanup(process.kill)
         deadline = time.time() + 60
-        while time.time() < deadline and not any(name.endswith(".s") for name in os.listdir(self.folder)):
+        while not any(name.endswith(".s") for name in os.listdir(self.folder)):
+            self.assertLess(time.time(), deadline, "no compiler began")
             time.sleep(0.02)
+        return process
+
+    def check_folder(self):
+        """Nothing but what belongs there."""
+        self.assertEqual(os.listdir(self.path("cache", "candidates")), [])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["cache", "results.json", "silu_and_mul.c"])
+
+    def test_ctrl_c_while_compiling(self):
+        """Ends the compiler and its files too; every case is NOT_RUN."""
+        process = self.compile_for_long()
         begin = time.time()
         process.send_signal(signal.SIGHUP)
         message = process.communicate(timeout=60)[1]
         self.assertEqual(process.returncode, 130, message)
         self.assertLess(time.time() - begin, 10)
         self.assertEqual([r["status"] for r in lines_of(self.results) if "op" in r], ["NOT_RUN"])
-        self.assertEqual(os.listdir(self.path("cache", "candidates")), [])
-        self.assertEqual(sorted(os.listdir(self.folder)), ["cache", "results.json", "silu_and_mul.c"])
+        self.check_folder()
+
+    def test_no_compiler_outlives_a_killed_judge(self):
+        """All of it, with its files, although nobody is left who could end it."""
+        process = self.compile_for_long()
+        process.kill()
+        process.communicate(timeout=60)
+        deadline = time.time() + 10
+        while time.time() < deadline and self.compilers():
+            time.sleep(0.02)
+        self.assertEqual(self.compilers(), [])
+        self.check_folder()
+
+    def compilers(self):
+        processes = subprocess.run(["ps", "-eo", "args"], stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        return [line for line in processes if self.folder in line]
 
     def test_a_changed_candidate_is_judged_again(self):
         path = self.candidate(RIGHT)
