@@ -152,32 +152,49 @@ fk_status fkp_candidate_includes(char include[1024], char ops[1024])
     return fk_fail(FK_ERROR_MISSING, "the headers for candidates are not beside the program: no %s", probe);
 }
 
-#define MAX_ARGUMENTS 32
 #define LEAST_SPACE_BYTES ((uint64_t)64 << 10)
+#define MAX_COMPILER_WORDS 16
+#define BLANKS " \t\n"
 
-/* The compiler and its flags, without input and output. */
-static int command_line(fkp_candidate_kind kind, const char *include, const char *ops, char *argv[MAX_ARGUMENTS],
-                        char include_flags[2][1100])
+/* A command line, of which the output and the input are still to come. */
+typedef struct plan {
+    char compiler[1024]; /* its words */
+    char include_flags[2][1100];
+    char *argv[FKP_GUARD_MAX_ARGUMENTS + 1];
+    int num_flags;     /* compiler and flags: they decide what is made */
+    int num_arguments; /* with the include folders, whose contents decide */
+} plan;
+
+/* The compiler that the environment names, which may be several words, as for make: "ccache gcc". */
+static fk_status plan_compiler(plan *p, const char *variable, const char *usual)
 {
-    int n = 0;
-    const char *cc = getenv("CC"), *nvcc = getenv("FK_NVCC");
-    snprintf(include_flags[0], 1100, "-I%s", include);
-    snprintf(include_flags[1], 1100, "-I%s", ops);
-    if (kind == FKP_CANDIDATE_C) {
-        static char *const flags[] = {"-std=gnu17", "-O3", "-march=native", "-fPIC", "-shared", "-fdiagnostics-color=never"};
-        argv[n++] = (char *)(uintptr_t)(cc && *cc ? cc : "cc");
-        for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) argv[n++] = flags[i];
-    } else {
-        static char *const flags[] = {"-O3", "-std=c++17", "-gencode", "arch=compute_90a,code=sm_90a", "-cudart", "shared",
-                                      "-Xcompiler", "-fPIC", "-shared"};
-        bool local = access("/usr/local/cuda/bin/nvcc", X_OK) == 0;
-        argv[n++] = (char *)(uintptr_t)(nvcc && *nvcc ? nvcc : local ? "/usr/local/cuda/bin/nvcc" : "nvcc");
-        for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) argv[n++] = flags[i];
+    const char *text = getenv(variable);
+    if (!text || !text[strspn(text, BLANKS)]) text = usual;
+    if ((size_t)snprintf(p->compiler, sizeof p->compiler, "%s", text) >= sizeof p->compiler)
+        return fk_fail(FK_ERROR_INVALID, "%s '%s' is too long", variable, text);
+    char *rest = NULL;
+    for (char *word = strtok_r(p->compiler, BLANKS, &rest); word; word = strtok_r(NULL, BLANKS, &rest)) {
+        if (p->num_flags == MAX_COMPILER_WORDS)
+            return fk_fail(FK_ERROR_INVALID, "%s '%s' has more than %d words", variable, text, MAX_COMPILER_WORDS);
+        p->argv[p->num_flags++] = word;
     }
-    argv[n++] = include_flags[0];
-    argv[n++] = include_flags[1];
-    argv[n] = NULL;
-    return n;
+    return FK_OK;
+}
+
+static fk_status plan_init(plan *p, fkp_candidate_kind kind, const char *include, const char *ops)
+{
+    static char *const c[] = {"-std=gnu17", "-O3", "-march=native", "-fPIC", "-shared", "-fdiagnostics-color=never", NULL};
+    static char *const cuda[] = {"-O3", "-std=c++17", "-gencode", "arch=compute_90a,code=sm_90a", "-cudart", "shared",
+                                 "-Xcompiler", "-fPIC", "-shared", NULL};
+    *p = (plan){0};
+    if (kind == FKP_CANDIDATE_C) FK_TRY(plan_compiler(p, "CC", "cc"));
+    else FK_TRY(plan_compiler(p, "FK_NVCC", access("/usr/local/cuda/bin/nvcc", X_OK) == 0 ? "/usr/local/cuda/bin/nvcc" : "nvcc"));
+    for (char *const *flag = kind == FKP_CANDIDATE_C ? c : cuda; *flag; flag++) p->argv[p->num_flags++] = *flag;
+    snprintf(p->include_flags[0], sizeof p->include_flags[0], "-I%s", include);
+    snprintf(p->include_flags[1], sizeof p->include_flags[1], "-I%s", ops);
+    p->num_arguments = p->num_flags;
+    for (int i = 0; i < 2; i++) p->argv[p->num_arguments++] = p->include_flags[i];
+    return FK_OK;
 }
 
 static fk_status make_folders(const char *path)
@@ -234,13 +251,7 @@ static fk_status run_compiler(char *argv[], double timeout_s, bool (*stop)(void)
     return FK_OK;
 }
 
-/* The command line stays in `plan`, for whoever goes on to compile. */
-typedef struct plan {
-    char include_flags[2][1100];
-    char *argv[MAX_ARGUMENTS];
-    int num_flags;
-} plan;
-
+/* Fills in the plan too, for whoever goes on to compile. */
 static fk_status identify(const fkp_candidate_file *file, const char *cache_dir, plan *p, fkp_compiled *out)
 {
     *out = (fkp_compiled){0};
@@ -257,10 +268,10 @@ static fk_status identify(const fkp_candidate_file *file, const char *cache_dir,
     }
     char include[1024], ops[1024], folder[1024];
     FK_TRY(fkp_candidate_includes(include, ops));
-    p->num_flags = command_line(file->kind, include, ops, p->argv, p->include_flags);
+    FK_TRY(plan_init(p, file->kind, include, ops));
     out->hash = hash_headers(include, out->hash);
     out->hash = hash_headers(ops, out->hash);
-    for (int i = 0; i < p->num_flags - 2; i++) out->hash = fkp_mix64(out->hash ^ fkp_fnv1a64(p->argv[i], strlen(p->argv[i]) + 1));
+    for (int i = 0; i < p->num_flags; i++) out->hash = fkp_mix64(out->hash ^ fkp_fnv1a64(p->argv[i], strlen(p->argv[i]) + 1));
     snprintf(folder, sizeof folder, "%s/candidates", cache_dir);
     FK_TRY(make_folders(folder));
     char *whole = realpath(folder, NULL);
@@ -284,15 +295,10 @@ fk_status fkp_candidate_compile(const fkp_candidate_file *file, const char *cach
     char made[1140];
     FK_TRY(identify(file, cache_dir, &p, out));
     if (out->good) return FK_OK;
-    char **argv = p.argv;
-    int n = p.num_flags;
     snprintf(made, sizeof made, "%s.%ld", out->library, (long)getpid());
-    argv[n++] = "-o";
-    argv[n++] = made;
-    argv[n++] = (char *)(uintptr_t)file->path;
-    if (file->kind == FKP_CANDIDATE_C) argv[n++] = "-lm";
-    argv[n] = NULL;
-    fk_status status = run_compiler(argv, timeout_s, stop, out);
+    char *const files[] = {"-o", made, (char *)(uintptr_t)file->path, file->kind == FKP_CANDIDATE_C ? "-lm" : NULL, NULL};
+    for (char *const *argument = files; *argument; argument++) p.argv[p.num_arguments++] = *argument;
+    fk_status status = run_compiler(p.argv, timeout_s, stop, out);
     if (status == FK_OK && out->good && rename(made, out->library) != 0)
         status = fk_fail(FK_ERROR_IO, "%s: %s", out->library, strerror(errno));
     unlink(made);

@@ -241,6 +241,16 @@ class Files(InFolder):
         path = self.candidate("rms_norm.c", "#include <fk/candidate.h>\n/* " + self.folder + " */\n")
         self.refuse(["bench", "--device", "cpu", "--candidates", path], 3, "/nowhere/cc", env={"CC": "/nowhere/cc"})
 
+    def test_compiler_of_several_words(self):
+        """As make takes it: "ccache gcc"."""
+        path = self.candidate("rms_norm.c", "#include <fk/candidate.h>\n#ifndef SPOKEN\n#error not that compiler\n#endif\n"
+                              "FK_CANDIDATE(rms_norm)\n{\n    (void)a;\n    return 0;\n}\n")
+        build = ["bench", "--device", "cpu", "--build-only", "--candidates", path]
+        for compiler, code in (("env cc -DSPOKEN", 0), ("  cc\t-DSPOKEN ", 0), ("env cc", 1), (" ", 1)):
+            self.assertEqual(run(*build, env={"CC": compiler}).returncode, code, compiler)
+        self.refuse(build, 3, "no compiler no_such_program", env={"CC": "no_such_program cc"})
+        self.refuse(build, 2, "CC 'x x", "more than 16 words", env={"CC": "x " * 17})
+
     def test_build_only(self):
         result = run("bench", "--device", "cpu", "--build-only", "--candidates", os.path.join(EXAMPLES, "good"))
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -326,7 +336,7 @@ class Stubs(InFolder):
         """Without a warning, in one call of the compiler a language."""
         cuda = paths[0].endswith(".cu")
         flags = ["nvcc", "-O0", "-std=c++17", "-arch=sm_90a", "-Xcompiler", "-fPIC,-Wall,-Wextra,-Werror", "-Werror", "all-warnings", "-c", "-t2"] if cuda else \
-            [os.environ.get("CC", "cc"), "-std=gnu17", "-O0", *STRICT, "-fsyntax-only"]
+            [*os.environ.get("CC", "cc").split(), "-std=gnu17", "-O0", *STRICT, "-fsyntax-only"]
         made = subprocess.run([*flags, f"-I{include}", f"-I{include}/ops", f"-I{include}/../ops", *paths], cwd=self.folder,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
         self.assertEqual(made.returncode, 0, made.stdout)
