@@ -50,6 +50,7 @@ static struct {
 static fk_ctx *reference_ctx, *ctx;
 static int passed, failed, skipped;
 static bool device_lost;
+static bool saw_small; /* of the operator at hand: a case for tools that take small ones only */
 
 /* What is checked now, for messages. */
 static struct {
@@ -360,6 +361,7 @@ static void check_case(const fk_op *op, const char *const *impls, int num_impls,
             failed++;
             return;
         }
+        saw_small |= is_small(&input);
         if (options.small && !is_small(&input)) {
             fk_case_destroy(&input);
             return;
@@ -402,11 +404,16 @@ static void check_op(const fk_op *op)
         return;
     }
     memset(called, 0, sizeof called);
+    saw_small = false;
     if (options.text) check_case(op, impls, num_impls, options.text);
     else
         for (int i = 0; op->cases[i]; i++) check_case(op, impls, num_impls, op->cases[i]);
     bool whole = !options.text && !options.variant && !options.small && !device_lost;
     if (op->level > 1 && whole) check_uses(op);
+    if (!options.text && !saw_small && !device_lost) {
+        printf("FAIL %s: no case of at most %d elements, which --small needs\n", op->name, SMALL_ELEMENTS);
+        failed++;
+    }
     printf("%-30s %5d passed", op->name, passed - passed_before);
     if (failed > failed_before) printf(", %d failed", failed - failed_before);
     if (skipped > skipped_before) printf(", %d skipped: not supported by the implementation", skipped - skipped_before);

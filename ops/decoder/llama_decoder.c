@@ -61,6 +61,7 @@ static void fill(fk_random *random, const fk_llama_decoder_args *a)
 }
 
 static const char *const cases[] = {
+    "T=4 D=32 I=40 num_heads=4 num_kv_heads=2 head_size=16 rms_norm_eps=1e-5 is_first_layer=False P=32 R=16 B=2 N=8 S=8 M=4 max_seqlen_q=3 max_seqlen_k=30",
     "T=5 D=32 I=88 num_heads=4 num_kv_heads=2 head_size=16 rms_norm_eps=1e-5 is_first_layer=True P=32 R=16 B=5 N=20 S=8 M=4 max_seqlen_q=1 max_seqlen_k=30",
     "T=19 D=60 I=65 num_heads=3 num_kv_heads=1 head_size=20 rms_norm_eps=1e-5 is_first_layer=False P=40 R=20 B=3 N=12 S=8 M=4 max_seqlen_q=9 max_seqlen_k=30",
     "T=11 D=576 I=1536 num_heads=9 num_kv_heads=3 head_size=64 rms_norm_eps=1e-5 is_first_layer=False P=64 R=64 B=2 N=8 S=16 M=4 max_seqlen_q=8 max_seqlen_k=60 qkv_bias=absent o_bias=absent cos_sin_cache=f32",

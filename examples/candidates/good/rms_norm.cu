@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RMSNorm on CUDA: one block a row. The row is read once, 16 bytes a thread and step, and kept in registers while the block
- * adds up the squares; rows longer than that are read again from cache. */
+/* RMSNorm on CUDA: a warp, or for long rows a block, holds a row. The row is read once, 16 bytes a thread and step, and kept in
+ * registers while its squares are added up; its weights are on their way by then. Rows longer than that are read again from
+ * cache. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -8,73 +9,93 @@
 
 namespace {
 
-template <typename T, int N> struct alignas(sizeof(T) * N) pack {
+#define MAX_THREADS 512
+#define KEEP 4 /* vectors of a row that a thread keeps in registers */
+
+template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pack {
     T v[N];
 };
 
-/* Sum over the block, in every thread. Shared memory: 33 floats. */
+/* Sum over the block, in every thread. */
 __device__ float block_sum(float x)
 {
-    __shared__ float partial[33];
+    __shared__ float partial[32];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);
+    if (warps == 1) return x;
     if (lane == 0) partial[warp] = x;
     __syncthreads();
-    if (warp == 0) {
-        x = lane < warps ? partial[lane] : 0;
-        for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);
-        if (lane == 0) partial[32] = x;
-    }
-    __syncthreads();
-    return partial[32];
+    x = lane < warps ? partial[lane] : 0;
+    for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);
+    return x;
 }
 
-/* A thread owns vectors threadIdx.x, threadIdx.x + blockDim.x, ...; the first KEEP of them stay in registers. */
-template <typename T, typename W, int N, int KEEP>
-__global__ void norm_kernel(T *__restrict__ result, const T *__restrict__ input, const W *__restrict__ weight, int64_t d,
+template <typename T, int N> __device__ float squares(const pack<T, N> &x)
+{
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < N; k++) sum += (float)x.v[k] * (float)x.v[k];
+    return sum;
+}
+
+template <typename T, typename W, int N> __device__ pack<T, N> scaled(const pack<T, N> &x, const pack<W, N> &w, float scale)
+{
+    pack<T, N> y;
+#pragma unroll
+    for (int k = 0; k < N; k++) y.v[k] = (T)((float)x.v[k] * scale * (float)w.v[k]);
+    return y;
+}
+
+/* N weights from element i on; ones where there is no weight. */
+template <typename W, int N> __device__ pack<W, N> weights(const W *weight, int64_t i)
+{
+    if (weight) return *(const pack<W, N> *)(weight + i);
+    pack<W, N> ones;
+#pragma unroll
+    for (int k = 0; k < N; k++) ones.v[k] = (W)1.0f;
+    return ones;
+}
+
+/* A block is a row. A thread owns vectors threadIdx.x, threadIdx.x + blockDim.x, ...; the first KEEP of them stay in registers. */
+template <typename T, typename W, int N>
+__global__ void __launch_bounds__(MAX_THREADS)
+    norm_kernel(T *__restrict__ result, const T *__restrict__ input, const W *__restrict__ weight, int64_t d,
                             int64_t in_stride, int64_t out_stride, float epsilon)
 {
     input += blockIdx.x * in_stride;
     result += blockIdx.x * out_stride;
     int64_t groups = d / N;
     pack<T, N> kept[KEEP];
+    pack<W, N> scales[KEEP];
     float sum = 0;
 #pragma unroll
     for (int s = 0; s < KEEP; s++) {
         int64_t g = threadIdx.x + (int64_t)s * blockDim.x;
-        if (g >= groups) continue;
-        kept[s] = *(const pack<T, N> *)(input + g * N);
-#pragma unroll
-        for (int k = 0; k < N; k++) sum += (float)kept[s].v[k] * (float)kept[s].v[k];
+        if (g < groups) kept[s] = *(const pack<T, N> *)(input + g * N);
     }
-    for (int64_t g = threadIdx.x + (int64_t)KEEP * blockDim.x; g < groups; g += blockDim.x) {
-        pack<T, N> x = *(const pack<T, N> *)(input + g * N);
 #pragma unroll
-        for (int k = 0; k < N; k++) sum += (float)x.v[k] * (float)x.v[k];
+    for (int s = 0; s < KEEP; s++) {
+        int64_t g = threadIdx.x + (int64_t)s * blockDim.x;
+        if (g < groups) scales[s] = weights<W, N>(weight, g * N);
     }
+#pragma unroll
+    for (int s = 0; s < KEEP; s++)
+        if (threadIdx.x + (int64_t)s * blockDim.x < groups) sum += squares<T, N>(kept[s]);
+    for (int64_t g = threadIdx.x + (int64_t)KEEP * blockDim.x; g < groups; g += blockDim.x)
+        sum += squares<T, N>(*(const pack<T, N> *)(input + g * N));
     float scale = rsqrtf(block_sum(sum) / (float)d + epsilon);
 #pragma unroll
     for (int s = 0; s < KEEP; s++) {
         int64_t g = threadIdx.x + (int64_t)s * blockDim.x;
-        if (g >= groups) continue;
-#pragma unroll
-        for (int k = 0; k < N; k++) {
-            float w = weight ? (float)weight[g * N + k] : 1;
-            kept[s].v[k] = (T)((float)kept[s].v[k] * scale * w);
-        }
-        *(pack<T, N> *)(result + g * N) = kept[s];
+        if (g < groups) *(pack<T, N> *)(result + g * N) = scaled<T, W, N>(kept[s], scales[s], scale);
     }
-    for (int64_t g = threadIdx.x + (int64_t)KEEP * blockDim.x; g < groups; g += blockDim.x) {
-        pack<T, N> x = *(const pack<T, N> *)(input + g * N);
-#pragma unroll
-        for (int k = 0; k < N; k++) x.v[k] = (T)((float)x.v[k] * scale * (weight ? (float)weight[g * N + k] : 1));
-        *(pack<T, N> *)(result + g * N) = x;
-    }
+    for (int64_t g = threadIdx.x + (int64_t)KEEP * blockDim.x; g < groups; g += blockDim.x)
+        *(pack<T, N> *)(result + g * N) = scaled<T, W, N>(*(const pack<T, N> *)(input + g * N), weights<W, N>(weight, g * N), scale);
 }
 
 template <typename T, typename W> int launch(const fk_rms_norm_args *a)
 {
-    constexpr int N = 16 / sizeof(T), KEEP = 4;
+    constexpr int N = 16 / sizeof(T);
     int64_t rows, d, in_stride = fk_row_stride(a->input), out_stride = fk_row_stride(a->result);
     fk_rows_cols(a->input, &rows, &d);
     if (rows == 0 || d == 0) return 0;
@@ -82,12 +103,13 @@ template <typename T, typename W> int launch(const fk_rms_norm_args *a)
     const T *input = FK_PTR(const T, a->input);
     const W *weight = FK_PTR(const W, a->weight);
     cudaStream_t stream = (cudaStream_t)fk_candidate_stream(a->input);
-    bool wide = d % N == 0 && in_stride % N == 0 && out_stride % N == 0 && ((uintptr_t)result | (uintptr_t)input) % 16 == 0;
+    bool wide = d % N == 0 && in_stride % N == 0 && out_stride % N == 0 &&
+                ((uintptr_t)result | (uintptr_t)input | (uintptr_t)weight) % 16 == 0;
     int64_t groups = wide ? d / N : d;
-    int threads = groups >= 4096 ? 1024 : groups >= 512 ? 512 : groups >= 128 ? 256 : 64;
-    if (wide && groups <= 512) threads = groups > 256 ? 256 : threads; /* two or fewer vectors a thread: more blocks at once */
-    if (wide) norm_kernel<T, W, N, KEEP><<<(unsigned)rows, threads, 0, stream>>>(result, input, weight, d, in_stride, out_stride, a->epsilon);
-    else norm_kernel<T, W, 1, KEEP><<<(unsigned)rows, threads, 0, stream>>>(result, input, weight, d, in_stride, out_stride, a->epsilon);
+    int threads = 32; /* a warp needs no barrier: as long as it can keep the row */
+    while (threads < MAX_THREADS && threads * (threads == 32 ? KEEP : 2) < groups) threads *= 2;
+    if (wide) norm_kernel<T, W, N><<<(unsigned)rows, threads, 0, stream>>>(result, input, weight, d, in_stride, out_stride, a->epsilon);
+    else norm_kernel<T, W, 1><<<(unsigned)rows, threads, 0, stream>>>(result, input, weight, d, in_stride, out_stride, a->epsilon);
     cudaError_t error = cudaGetLastError();
     return error == cudaSuccess ? 0 : fk_candidate_error(cudaGetErrorString(error));
 }

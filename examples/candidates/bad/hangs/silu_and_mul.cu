@@ -15,7 +15,7 @@ __global__ void gate_kernel(T *result, const T *input, int64_t rows, int64_t d, 
     int64_t r = index / d, i = index % d;
     float gate = (float)input[r * in_stride + i], value = (float)input[r * in_stride + d + i];
     result[r * out_stride + i] = (T)(gate / (1 + __expf(-gate)) * value);
-    for (volatile int forever = 1; forever;) {}
+    while (clock64() != 0) {} /* a loop without effect would be compiled away */
 }
 
 template <typename T> static int launch(const fk_silu_and_mul_args *a)
