@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Llama's SwiGLU block. A decode step (up to four float32 tokens) makes two passes over the weights, whose reading is all that
- * counts: gate and up rows are multiplied together and gated at once, so that their products never go to memory; then the
- * projection back. Dot products run along the features, which both operands hold densely: nothing is packed or transposed. More
- * tokens and other dtypes go through the operators below, which block their products. */
+/* Llama's SwiGLU block. A decode step (a few float32 tokens) makes two passes over the weights, whose reading is most of
+ * it: gate and up rows are multiplied together and gated at once, so that their products never go to memory; then the
+ * projection back. Dot products run along the features, which both operands hold densely: nothing is packed or transposed. A
+ * pair of weight rows meets all tokens, six at a time, while it is in the nearest cache. More tokens and other dtypes go through
+ * the operators below, which block their products. */
 #include <fk/candidate.h>
 
 #if defined(__AVX512F__)
@@ -11,8 +12,9 @@
 #define WIDE 8
 #endif
 typedef float wide __attribute__((vector_size(WIDE * 4)));
-#define TOKENS 4
-#define ROWS 3
+#define TOKENS 6       /* of a tile, at most: */
+#define ROWS 2         /* 12 sums that do not wait for each other */
+#define MOST_TOKENS 12 /* beyond, blocked products win */
 
 typedef struct block {
     const float *x, *gate_up, *down; /* [T, D], [2*I, D], [D, I] */
@@ -29,35 +31,54 @@ static inline wide load(const float *p)
 
 static inline float sum(wide v)
 {
-    float s[WIDE];
-    memcpy(s, &v, sizeof s);
-    for (int n = WIDE / 2; n > 0; n /= 2)
-        for (int i = 0; i < n; i++) s[i] += s[i + n];
-    return s[0];
+    typedef float quad __attribute__((vector_size(16)));
+    quad parts[WIDE / 4];
+    memcpy(parts, &v, sizeof v);
+    for (int i = 1; i < WIDE / 4; i++) parts[0] += parts[i];
+    return (parts[0][0] + parts[0][2]) + (parts[0][1] + parts[0][3]);
 }
 
-/* out[r][t] = w row r . x row t over k features; rows and tokens are the tile's, known at compile time after inlining. */
-static inline __attribute__((always_inline)) void dots(const float *const *w, int rows, const float *x, int64_t x_stride,
-                                                       int tokens, int64_t k, float out[2 * ROWS][TOKENS])
+/* out[r][t] = w row r . x row t over k features; the tile's tokens are known at compile time after inlining. */
+static inline __attribute__((always_inline)) void dots(const float *const w[ROWS], const float *x, int64_t x_stride, int tokens,
+                                                       int64_t k, float out[ROWS][TOKENS])
 {
-    wide acc[2 * ROWS][TOKENS];
-    for (int r = 0; r < rows; r++)
-        for (int t = 0; t < tokens; t++) acc[r][t] = (wide){0};
+    wide sums[ROWS][TOKENS];
+    for (int r = 0; r < ROWS; r++)
+        for (int t = 0; t < tokens; t++) sums[r][t] = (wide){0};
     int64_t i = 0;
     for (; i + WIDE <= k; i += WIDE) {
-        wide xs[TOKENS];
-        for (int t = 0; t < tokens; t++) xs[t] = load(x + t * x_stride + i);
-        for (int r = 0; r < rows; r++) {
-            wide v = load(w[r] + i);
-            for (int t = 0; t < tokens; t++) acc[r][t] += v * xs[t];
+        wide w0 = load(w[0] + i), w1 = load(w[1] + i);
+        for (int t = 0; t < tokens; t++) {
+            wide v = load(x + t * x_stride + i);
+            sums[0][t] += w0 * v;
+            sums[1][t] += w1 * v;
         }
     }
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < ROWS; r++)
         for (int t = 0; t < tokens; t++) {
-            float s = sum(acc[r][t]);
-            for (int64_t j = i; j < k; j++) s += w[r][j] * x[t * x_stride + j];
-            out[r][t] = s;
+            out[r][t] = sum(sums[r][t]);
+            for (int64_t j = i; j < k; j++) out[r][t] += w[r][j] * x[t * x_stride + j];
         }
+}
+
+/* The same for 1 to TOKENS tokens. */
+static void tile(const float *const w[ROWS], const float *x, int64_t x_stride, int tokens, int64_t k, float out[ROWS][TOKENS])
+{
+    switch (tokens) {
+    case 1: dots(w, x, x_stride, 1, k, out); break;
+    case 2: dots(w, x, x_stride, 2, k, out); break;
+    case 3: dots(w, x, x_stride, 3, k, out); break;
+    case 4: dots(w, x, x_stride, 4, k, out); break;
+    case 5: dots(w, x, x_stride, 5, k, out); break;
+    default: dots(w, x, x_stride, TOKENS, k, out);
+    }
+}
+
+/* Tokens in as few tiles as possible, all but the last of this size. */
+static int tile_tokens(int64_t tokens)
+{
+    int64_t tiles = (tokens + TOKENS - 1) / TOKENS;
+    return (int)((tokens + tiles - 1) / tiles);
 }
 
 static inline float silu(float x)
@@ -65,45 +86,37 @@ static inline float silu(float x)
     return x / (1 + expf(-x));
 }
 
-/* Pairs of gate and up rows [begin, end): two weight rows a pair, one pair by 4 tokens at a time (8 accumulators). */
+/* Pairs of gate and up rows [begin, end). */
 static void gate_up_part(void *user, int64_t begin, int64_t end)
 {
     const block *b = (const block *)user;
+    int most = tile_tokens(b->tokens);
     for (int64_t n = begin; n < end; n++) {
-        const float *w[2] = {b->gate_up + n * b->d, b->gate_up + (b->inner + n) * b->d};
-        float out[2 * ROWS][TOKENS];
-        int64_t t = 0;
-        for (; t + TOKENS <= b->tokens; t += TOKENS) {
-            dots(w, 2, b->x + t * b->x_stride, b->x_stride, TOKENS, b->d, out);
-            for (int k = 0; k < TOKENS; k++) b->gated[(t + k) * b->inner + n] = silu(out[0][k]) * out[1][k];
-        }
-        for (; t < b->tokens; t++) {
-            dots(w, 2, b->x + t * b->x_stride, b->x_stride, 1, b->d, out);
-            b->gated[t * b->inner + n] = silu(out[0][0]) * out[1][0];
+        const float *w[ROWS] = {b->gate_up + n * b->d, b->gate_up + (b->inner + n) * b->d};
+        float out[ROWS][TOKENS];
+        for (int64_t t = 0; t < b->tokens; t += most) {
+            int tokens = b->tokens - t < most ? (int)(b->tokens - t) : most;
+            tile(w, b->x + t * b->x_stride, b->x_stride, tokens, b->d, out);
+            for (int k = 0; k < tokens; k++) b->gated[(t + k) * b->inner + n] = silu(out[0][k]) * out[1][k];
         }
     }
 }
 
+/* Rows [begin, end) of the projection back; an odd last one is computed twice. */
 static void down_part(void *user, int64_t begin, int64_t end)
 {
     const block *b = (const block *)user;
+    int most = tile_tokens(b->tokens);
     for (int64_t n = begin; n < end; n += ROWS) {
-        int rows = end - n < ROWS ? (int)(end - n) : ROWS;
-        const float *w[ROWS];
-        float out[2 * ROWS][TOKENS];
-        for (int r = 0; r < rows; r++) w[r] = b->down + (n + r) * b->inner;
-        int64_t t = 0;
-        for (; t + TOKENS <= b->tokens; t += TOKENS) {
-            if (rows == ROWS) dots(w, ROWS, b->gated + t * b->inner, b->inner, TOKENS, b->inner, out);
-            else for (int r = 0; r < rows; r++) dots(w + r, 1, b->gated + t * b->inner, b->inner, TOKENS, b->inner, out + r);
+        int rows = end - n < ROWS ? 1 : ROWS;
+        const float *w[ROWS] = {b->down + n * b->inner, b->down + (n + rows - 1) * b->inner};
+        float out[ROWS][TOKENS];
+        for (int64_t t = 0; t < b->tokens; t += most) {
+            int tokens = b->tokens - t < most ? (int)(b->tokens - t) : most;
+            tile(w, b->gated + t * b->inner, b->inner, tokens, b->inner, out);
             for (int r = 0; r < rows; r++)
-                for (int k = 0; k < TOKENS; k++) b->y[(t + k) * b->y_stride + n + r] = out[r][k];
+                for (int k = 0; k < tokens; k++) b->y[(t + k) * b->y_stride + n + r] = out[r][k];
         }
-        for (; t < b->tokens; t++)
-            for (int r = 0; r < rows; r++) {
-                dots(w + r, 1, b->gated + t * b->inner, b->inner, 1, b->inner, out);
-                b->y[t * b->y_stride + n + r] = out[0][0];
-            }
     }
 }
 
@@ -135,7 +148,7 @@ FK_CANDIDATE(llama_mlp)
     int64_t tokens, d, inner = a->down_proj->shape[1];
     fk_rows_cols(a->x, &tokens, &d);
     if (tokens == 0 || d == 0) return 0;
-    if (tokens > TOKENS || a->x->dtype != FK_F32 || !dense_f32(a->gate_up_proj) || !dense_f32(a->down_proj))
+    if (tokens > MOST_TOKENS || a->x->dtype != FK_F32 || !dense_f32(a->gate_up_proj) || !dense_f32(a->down_proj))
         return compose(a, tokens, d, inner);
     fk_scratch scratch;
     if (fk_scratch_alloc(a->x, tokens * inner * (int64_t)sizeof(float), &scratch) != 0) return -1;

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RMSNorm for float32, bfloat16 and float16: sixteen partial sums a row, then one scaled copy. Loops are plain C over float
- * vectors that the compiler maps to the machine's widest registers. */
+/* RMSNorm for float32, bfloat16 and float16: partial sums in vectors a row, then one scaled copy. Loops are plain C over float
+ * vectors as wide as the machine's registers. */
 #include <fk/candidate.h>
 
-typedef float wide __attribute__((vector_size(64))); /* one register with AVX-512, two with AVX2 */
+#if defined(__AVX512F__)
 #define WIDE 16
+#else
+#define WIDE 8
+#endif
+typedef float wide __attribute__((vector_size(WIDE * 4)));
+#define CHAINS 4 /* sums at once, since each waits for itself */
 
 typedef const fk_rms_norm_args *args_t;
 
@@ -22,22 +27,32 @@ static inline void set_element(fk_tensor *t, int64_t i, float x)
     else ((uint16_t *)t->data)[i] = fk_f16_from_f32(x);
 }
 
+static inline wide load(const float *p)
+{
+    wide v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
 static float sum_of_squares_f32(const float *x, int64_t d)
 {
-    wide a = {0}, b = {0};
+    wide sums[CHAINS] = {{0}};
     int64_t i = 0;
-    for (; i + 2 * WIDE <= d; i += 2 * WIDE) {
-        wide u, v;
-        memcpy(&u, x + i, sizeof u);
-        memcpy(&v, x + i + WIDE, sizeof v);
-        a += u * u;
-        b += v * v;
-    }
-    a += b;
-    float sum = 0;
-    for (int k = 0; k < WIDE; k++) sum += a[k];
-    for (; i < d; i++) sum += x[i] * x[i];
-    return sum;
+    for (; i + CHAINS * WIDE <= d; i += CHAINS * WIDE)
+        for (int c = 0; c < CHAINS; c++) sums[c] += load(x + i + c * WIDE) * load(x + i + c * WIDE);
+    sums[0] += sums[1] + (sums[2] + sums[3]);
+    float parts[WIDE];
+    memcpy(parts, &sums[0], sizeof parts);
+    for (int n = WIDE / 2; n > 0; n /= 2)
+        for (int k = 0; k < n; k++) parts[k] += parts[k + n];
+    for (; i < d; i++) parts[0] += x[i] * x[i];
+    return parts[0];
+}
+
+static inline void scale_f32(float *restrict y, const float *restrict x, const float *restrict w, float scale, int64_t d)
+{
+    if (w) for (int64_t i = 0; i < d; i++) y[i] = x[i] * scale * w[i];
+    else for (int64_t i = 0; i < d; i++) y[i] = x[i] * scale;
 }
 
 static void rows_part(void *user, int64_t begin, int64_t end)
@@ -51,8 +66,7 @@ static void rows_part(void *user, int64_t begin, int64_t end)
             const float *x = FK_PTR(const float, a->input) + r * in_stride, *w = FK_PTR(const float, a->weight);
             float *y = FK_PTR(float, a->result) + r * out_stride;
             float scale = 1 / sqrtf(sum_of_squares_f32(x, d) / (float)d + a->epsilon);
-            if (w) for (int64_t i = 0; i < d; i++) y[i] = x[i] * scale * w[i];
-            else for (int64_t i = 0; i < d; i++) y[i] = x[i] * scale;
+            scale_f32(y, x, w, scale, d);
             continue;
         }
         float sums[WIDE] = {0}, sum = 0;
