@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/supervise.h"
+#include "cli/watch.h"
 #include "core/nearest.h"
 #include "core/seeded.h"
 
@@ -22,7 +23,7 @@ typedef struct bench_options {
     fkp_list cases;
     double min_time_ms;
     int64_t fuzz, max_cases;
-    bool self_test, no_timing, resume, build_only;
+    bool self_test, no_timing, resume, build_only, watch;
 } bench_options;
 
 #define AT(field) offsetof(bench_options, field)
@@ -41,7 +42,8 @@ static const fkp_option options[] = {
      .min = 1, .max = 1e7},
     {"no-timing", FKP_OPT_FLAG, AT(no_timing), NULL, "correctness alone: a few fresh calls a case, no verdict of speed", .max = 0},
     {"resume", FKP_OPT_FLAG, AT(resume), NULL, "keep finished cases of the result file (without -o: of the newest one)", .max = 0},
-    {"build-only", FKP_OPT_FLAG, AT(build_only), NULL, "compile the candidates and stop", .max = 0},
+    {"build-only", FKP_OPT_FLAG, AT(build_only), NULL, "compile the candidates and stop; needs no device", .max = 0},
+    {"watch", FKP_OPT_FLAG, AT(watch), NULL, "when done, wait: whenever candidates change, judge those again; a result file a round", .max = 0},
     {"output", FKP_OPT_STRING, AT(output), "FILE", "result file, one JSON object a line; default results/<device>/<date>-bench.json", .letter = 'o'},
     {NULL, FKP_OPT_FLAG, 0, NULL, NULL, .max = 0}};
 
@@ -52,7 +54,8 @@ typedef struct bench {
     fk_device device;
     char device_name[128];
     unsigned levels;
-    bool *wanted; /* by operator: --ops and --level */
+    const char *changed; /* operators of this round of --watch; NULL: all */
+    bool *wanted;        /* by operator: --ops and --level */
     fkp_candidate_list candidates;
     fkp_case_list cases;
     fkp_judge *judge;
@@ -69,17 +72,15 @@ typedef struct bench {
     char failure_message[2048];
 } bench;
 
-static fk_status choose_ops(bench *b)
+/* Sets marks[operator] for each of `ops`, names separated by commas. */
+static fk_status mark_ops(const char *ops, bool *marks)
 {
-    FK_TRY(fkp_parse_levels(b->o->level, &b->levels));
-    b->wanted = calloc((size_t)fk_op_count(), sizeof *b->wanted);
-    if (!b->wanted) return fk_fail(FK_ERROR_MEMORY, "out of memory");
     fkp_list names = {0};
-    fk_status status = b->o->ops ? fkp_split_commas(b->o->ops, &names) : FK_OK;
+    fk_status status = fkp_split_commas(ops, &names);
     for (int i = 0; i < names.count && status == FK_OK; i++) {
         const fk_op *op = fk_op_find(names.items[i]);
         if (op) {
-            b->wanted[op->index] = true;
+            marks[op->index] = true;
             continue;
         }
         fkp_nearest nearest = {.word = names.items[i]};
@@ -87,8 +88,22 @@ static fk_status choose_ops(bench *b)
         status = fkp_fail_unknown("operator", &nearest, "'fastkernels list operators' shows them");
     }
     free((void *)(uintptr_t)names.items);
+    return status;
+}
+
+static fk_status choose_ops(bench *b)
+{
+    FK_TRY(fkp_parse_levels(b->o->level, &b->levels));
+    b->wanted = calloc((size_t)fk_op_count(), sizeof *b->wanted);
+    if (!b->wanted) return fk_fail(FK_ERROR_MEMORY, "out of memory");
+    if (b->o->ops) FK_TRY(mark_ops(b->o->ops, b->wanted));
+    else memset(b->wanted, true, (size_t)fk_op_count() * sizeof *b->wanted);
+    bool *changed = calloc((size_t)fk_op_count(), sizeof *changed);
+    if (!changed) return fk_fail(FK_ERROR_MEMORY, "out of memory");
+    fk_status status = b->changed ? mark_ops(b->changed, changed) : FK_OK;
     for (int i = 0; i < fk_op_count(); i++)
-        b->wanted[i] = (b->wanted[i] || !b->o->ops) && (b->levels >> fk_op_at(i)->level & 1);
+        b->wanted[i] &= (b->levels >> fk_op_at(i)->level & 1) && (changed[i] || !b->changed);
+    free(changed);
     return status;
 }
 
@@ -311,12 +326,22 @@ static fk_status build_all(bench *b)
     return FK_OK;
 }
 
+static bool names_device(const void *values)
+{
+    const bench_options *o = values;
+    return o->build_only && !o->self_test;
+}
+
 static fk_status prepare(bench *b)
 {
     const bench_options *o = b->o;
     fk_backend *backend;
     fk_device_info info;
     FK_TRY(choose_ops(b));
+    if (names_device(o)) {
+        FK_TRY(fk_device_parse(b->cli->common.device, &b->device));
+        return fkp_candidates_find(o->candidates, (fk_device_type)b->device.type, &b->candidates);
+    }
     FK_TRY(fkp_cli_device(b->cli, &b->device));
     FK_TRY(fk_backend_get(b->device, &backend));
     FK_TRY(backend->describe(backend, &info));
@@ -325,7 +350,6 @@ static fk_status prepare(bench *b)
     b->environment_hash = fkp_mix64(hash ^ (uint64_t)b->cli->common.threads ^ fkp_fnv1a64(fkp_commit, strlen(fkp_commit)));
     if (o->no_timing) b->environment_hash = ~b->environment_hash; /* --resume takes no untimed case for a timed one */
     if (!o->self_test) FK_TRY(fkp_candidates_find(o->candidates, (fk_device_type)b->device.type, &b->candidates));
-    if (o->build_only) return FK_OK;
     double time_ms = o->min_time_ms > 0 ? o->min_time_ms : b->device.type == FK_CPU ? 300 : 1000;
     fkp_judge_options options = {.device = b->device, .threads = (int)b->cli->common.threads, .time_budget_s = time_ms / 1e3,
                                  .timeout_s = fkp_call_timeout_s(20), .timing = !o->no_timing, .interrupted = fkp_interrupted};
@@ -345,9 +369,10 @@ static fk_status conclude(const bench *b)
     return fk_fail(FK_ERROR_MISSING, "%d of %d cases could not be run; the first: %s", b->not_run, b->cases.count, b->not_run_detail);
 }
 
-static int run(fkp_cli *cli, const void *values)
+/* One round: of the operators in `changed`, or of all (NULL). */
+static int run_round(fkp_cli *cli, const bench_options *o, const char *changed)
 {
-    bench b = {.cli = cli, .o = values};
+    bench b = {.cli = cli, .o = o, .changed = changed};
     fk_status status = prepare(&b);
     if (status == FK_OK && b.o->build_only) status = build_all(&b);
     else if (status == FK_OK) {
@@ -369,6 +394,36 @@ static int run(fkp_cli *cli, const void *values)
     return b.failed ? FKP_EXIT_JUDGED : FKP_EXIT_OK;
 }
 
+static int run_watching(fkp_cli *cli, const bench_options *o)
+{
+    fkp_watch watch;
+    fk_device device;
+    char *changed = NULL;
+    fk_status status = fk_device_parse(cli->common.device, &device);
+    if (status == FK_OK) status = fkp_watch_open(&watch, o->candidates, (fk_device_type)device.type);
+    if (status != FK_OK) return fkp_exit(cli, status);
+    int code = run_round(cli, o, NULL);
+    while ((code == FKP_EXIT_OK || code == FKP_EXIT_JUDGED || changed) && status == FK_OK && !fkp_interrupted()) { /* a first round that cannot begin ends it */
+        if (fkp_prints(cli)) fkp_print(cli, "watching %s; Ctrl-C ends\n\n", o->candidates);
+        free(changed);
+        status = fkp_watch_wait(&watch, &changed);
+        if (status == FK_OK) code = run_round(cli, o, changed);
+    }
+    free(changed);
+    fkp_watch_close(&watch);
+    return status != FK_OK ? fkp_exit(cli, status) : code;
+}
+
+static int run(fkp_cli *cli, const void *values)
+{
+    const bench_options *o = values;
+    if (!o->watch) return run_round(cli, o, NULL);
+    if (o->self_test || o->output || o->resume)
+        return fkp_exit(cli, fk_fail(FK_ERROR_INVALID, "--watch and %s exclude each other",
+                                     o->self_test ? "--self-test" : o->output ? "--output" : "--resume"));
+    return run_watching(cli, o);
+}
+
 const fkp_command fkp_command_bench = {
     .name = "bench",
     .summary = "judge candidates, operator by operator: correct? how fast against the baseline and the roofline?",
@@ -378,4 +433,5 @@ const fkp_command fkp_command_bench = {
                "95 % interval of the speedup lies within 0.98 to 1.02), UNDECIDED. Caches are cold: they are flushed before every batch\n"
                "of timed calls. A candidate that is wrong, crashes or does not compile fails (exit 1); SLOWER is no failure.",
     .examples = {"fastkernels bench --candidates examples/candidates/good", "fastkernels bench --self-test --ops rms_norm,silu_and_mul"},
+    .names_device = names_device,
     .run = run};

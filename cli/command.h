@@ -57,6 +57,8 @@ struct fkp_command {
     int max_args;            /* most positional arguments; -1: any number */
     /* Whether candidates would run in the command's process: it gets a child for that. NULL: never. */
     bool (*runs_candidates)(const void *options);
+    /* Whether it only needs the device's name, not the device; NULL: never. */
+    bool (*names_device)(const void *options);
     /* Returns an exit code; `options` points to the filled options struct. */
     int (*run)(fkp_cli *cli, const void *options);
     /* For hidden first words (cli/hidden.c): the whole argv, no parsing, no outputs. Instead of `run`. */

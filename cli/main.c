@@ -108,7 +108,7 @@ static char *join_words(int argc, char **argv)
     return line;
 }
 
-static fk_status check_args(const fkp_cli *cli)
+static fk_status check_args(const fkp_cli *cli, const void *values)
 {
     const fkp_command *command = cli->command;
     if (command->max_args >= 0 && cli->num_args > command->max_args)
@@ -117,6 +117,7 @@ static fk_status check_args(const fkp_cli *cli)
                        command->usage ? command->usage : "");
     fk_device device;
     if (cli->common.device && !*cli->common.device) return fk_fail(FK_ERROR_INVALID, "--device '' is none of cpu, cuda, cuda:N");
+    if (command->names_device && command->names_device(values)) return fk_device_parse(cli->common.device, &device);
     return cli->common.device ? fkp_cli_device(cli, &device) : FK_OK;
 }
 
@@ -125,7 +126,7 @@ static int run_prepared(fkp_cli *cli, const void *values)
     char cache[FKP_PATH_SIZE];
     fk_status status = fk_cache_dir(cli->common.cache, cache, sizeof cache);
     cli->common.cache = cache;
-    if (status == FK_OK) status = check_args(cli);
+    if (status == FK_OK) status = check_args(cli, values);
     if (status == FK_OK) status = fkp_output_open(cli);
     int code = status == FK_OK ? cli->command->run(cli, values) : fkp_exit(cli, status);
     status = fkp_output_close(cli);

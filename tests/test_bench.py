@@ -257,6 +257,50 @@ class Files(InFolder):
         result = run("bench", "--device", "cpu", "--build-only", "--candidates", os.path.join(EXAMPLES, "bad", "does_not_compile"))
         self.assertEqual(result.returncode, 1)
 
+    @unittest.skipUnless(shutil.which("nvcc") or os.path.exists("/usr/local/cuda/bin/nvcc"), "no nvcc")
+    def test_cuda_examples_build_without_a_device(self):
+        if "asan" in PROGRAM:
+            self.skipTest("nvcc is not instrumented; the release build has this test")
+        for folder in ("good", "bad/hangs", "bad/does_not_compile"):  # the other bad ones differ in a line
+            result = run("bench", "--device", "cuda", "--build-only", "--candidates", os.path.join(EXAMPLES, folder))
+            self.assertEqual(result.returncode, int(folder.endswith("does_not_compile")), folder + result.stdout + result.stderr)
+
+    def test_watch(self):
+        for name in ("silu_and_mul.c", "rms_norm.c"):
+            shutil.copy(os.path.join(EXAMPLES, "good", name), self.folder)
+        path = os.path.join(self.folder, "silu_and_mul.c")
+        with open(path) as file:
+            source = file.read()
+        watching = subprocess.Popen([PROGRAM, "bench", "--device", "cpu", "--watch", "--no-timing", "--json", "-q", "--candidates", self.folder],
+                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(watching.kill)
+
+        def one_round():
+            records = []
+            for line in watching.stdout:
+                record = json.loads(line)
+                if "summary" in record:
+                    return {r["op"] for r in records}, record["summary"]
+                records.append(record)
+            self.fail("it ended")
+
+        operators, summary = one_round()
+        self.assertEqual((operators, summary["failed"]), ({"rms_norm", "silu_and_mul"}, 0))
+        with open(path, "w") as file:
+            file.write("this is no C")
+        operators, summary = one_round()
+        self.assertEqual((operators, summary["passed"]), ({"silu_and_mul"}, 0), "only what changed is judged again")
+        with open(path + ".new", "w") as file:  # as editors save
+            file.write(source)
+        os.rename(path + ".new", path)
+        operators, summary = one_round()
+        self.assertEqual((operators, summary["failed"]), ({"silu_and_mul"}, 0))
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=30)
+        self.assertEqual(watching.returncode, 130)
+        self.refuse(["bench", "--watch", "--self-test"], 2, "--self-test")
+        self.refuse(["bench", "--device", "cpu", "--watch", "--candidates", "nowhere"], 2, "nowhere")
+
 
 class Captures(InFolder):
     def capture(self, *args):
