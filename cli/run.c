@@ -310,6 +310,7 @@ static fk_status run_session(session *s)
     FK_TRY(create_text(s));
     fk_status status = generate(s);
     if (s->text.bytes > 0) fkp_print(s->cli, "\n");
+    fkp_flush(s->cli); /* before what goes to stderr: both may be one file */
     FK_TRY(status);
     if (s->trace) FK_TRY(write_trace(s));
     report(s);
