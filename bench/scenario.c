@@ -15,6 +15,7 @@
 #include "core/nearest.h"
 
 #define MAX_BYTES (1 << 20)
+#define MAX_DEPTH 16 /* of collections in collections; a scenario has 4 */
 #define MAX_REQUESTS 100000
 #define MAX_TOKENS (1 << 24)
 #define DEFAULT_MAX_TOKENS 32
@@ -198,6 +199,28 @@ static fk_status read_scenario(reader *r, fkp_scenario *scenario)
     return FK_OK;
 }
 
+/* libyaml takes time by the square of the depth: looked at event by event, the file is left before that shows. */
+static fk_status check_depth(const char *path, const char *text, size_t size)
+{
+    yaml_parser_t parser;
+    yaml_event_t event;
+    if (!yaml_parser_initialize(&parser)) return fk_fail(FK_ERROR_MEMORY, "out of memory for a scenario");
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+    fk_status status = FK_OK;
+    bool end = false;
+    for (int depth = 0; status == FK_OK && !end && yaml_parser_parse(&parser, &event);) { /* no YAML: the loader says so */
+        depth += event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT;
+        depth -= event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
+        if (depth > MAX_DEPTH)
+            status = fk_fail(FK_ERROR_INVALID, "scenario %s, line %zu: more than %d collections in one another", path,
+                             event.start_mark.line + 1, MAX_DEPTH);
+        end = event.type == YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    return status;
+}
+
 static fk_status parse(const char *path, FILE *file, fkp_scenario *scenario)
 {
     reader r = {.path = path};
@@ -212,7 +235,8 @@ static fk_status parse(const char *path, FILE *file, fkp_scenario *scenario)
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
     if (ferror(file)) status = fk_fail(FK_ERROR_IO, "scenario %s: reading failed", path);
     else if (size > MAX_BYTES) status = fk_fail(FK_ERROR_INVALID, "scenario %s is larger than %d bytes", path, MAX_BYTES);
-    else if (!yaml_parser_load(&parser, &r.document))
+    else status = check_depth(path, text, size);
+    if (status == FK_OK && !yaml_parser_load(&parser, &r.document))
         status = fk_fail(FK_ERROR_INVALID, "scenario %s, line %zu: %s", path, parser.problem_mark.line + 1,
                          parser.problem ? parser.problem : "not YAML");
     if (status == FK_OK) {

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bench/scenario.h"
@@ -172,6 +173,26 @@ static void test_mistakes(void **state)
     assert_non_null(strstr(fk_error_message(), "/nowhere/x.yaml"));
 }
 
+/* Deep nesting is refused in no time. */
+static void test_depth(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = {"[", "{", "- ", "[\n"};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        size_t n = strlen(shapes[i]), count = 50000;
+        char *text = malloc(n * count);
+        assert_non_null(text);
+        for (size_t k = 0; k < count; k++) memcpy(text + k * n, shapes[i], n);
+        clock_t start = clock();
+        fkp_scenario *s;
+        assert_int_equal(open_text(text, n * count, &s), FK_ERROR_INVALID);
+        assert_true(clock() - start < CLOCKS_PER_SEC);
+        assert_non_null(strstr(fk_error_message(), "more than 16 collections"));
+        assert_non_null(strstr(fk_error_message(), i == 3 ? "line 17" : "line 1"));
+        free(text);
+    }
+}
+
 /* A good file with bytes changed, cut or doubled: refused or read, never a crash or a leak (run under ASan too). */
 static void test_mutations(void **state)
 {
@@ -195,7 +216,7 @@ static void test_mutations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_scenarios_of_the_tree), cmocka_unit_test(test_whole),
-                                       cmocka_unit_test(test_requests), cmocka_unit_test(test_mistakes),
+                                       cmocka_unit_test(test_requests), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_depth),
                                        cmocka_unit_test(test_mutations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
