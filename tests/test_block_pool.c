@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The free list of cache blocks under random events, against a plain table of who has which block. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "core/seeded.h"
 #include "runtime/block_pool.h"
-
-#include <string.h>
 
 static void test_random_events(void **state)
 {
@@ -61,7 +54,7 @@ static void test_sizes(void **state)
     fk_block_pool pool;
     assert_int_equal(fk_block_pool_init(&pool, 0), FK_ERROR_INVALID);
     assert_int_equal(fk_block_pool_init(&pool, (int64_t)1 << 31), FK_ERROR_INVALID);
-    assert_non_null(strstr(fk_error_message(), "2147483648"));
+    assert_message("2147483648");
     assert_int_equal(fk_block_pool_init(&pool, 1), FK_OK);
     int32_t block;
     assert_true(fk_block_pool_take(&pool, 0, &block));

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The door: allocation of outputs, checks with messages that name the field, the sticky error, hooks, pins and installed
  * candidates. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <math.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include <fk/ctx.h>
 #include <fk/door.h>

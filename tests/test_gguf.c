@@ -2,14 +2,9 @@
 /* GGUF reader and dequantisation: against files and values of the `gguf` Python package, and against hostile
  * files. */
 #define _POSIX_C_SOURCE 200809L
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <unistd.h>
 
 #include "core/file_map.h"
 #include "core/gguf.h"
@@ -23,18 +18,12 @@
 #define GOLDENS FK_SOURCE_DIR "/tests/goldens/"
 #define SMOLLM2 "SmolLM2-135M-Instruct.Q4_1"
 
-static void assert_message(const char *needle)
-{
-    if (!strstr(fk_error_message(), needle))
-        fail_msg("message \"%s\" does not contain \"%s\"", fk_error_message(), needle);
-}
-
 /* ---- the small golden file ---- */
 
 static fk_gguf *open_golden(void)
 {
     fk_gguf *g;
-    if (fk_gguf_open(GOLDENS "gguf_small.gguf", &g) != FK_OK) fail_msg("%s", fk_error_message());
+    assert_ok(fk_gguf_open(GOLDENS "gguf_small.gguf", &g));
     return g;
 }
 
@@ -185,8 +174,7 @@ static void test_dequantized_bits(void **state)
     (void)state;
     fk_gguf *g = open_golden();
     fk_safetensors *golden;
-    if (fk_safetensors_open(GOLDENS "gguf_small.safetensors", &golden) != FK_OK)
-        fail_msg("%s", fk_error_message());
+    assert_ok(fk_safetensors_open(GOLDENS "gguf_small.safetensors", &golden));
     assert_string_equal(fk_safetensors_metadata(golden, "gguf"), "0.19.0");
     assert_int_equal(fk_safetensors_count(golden), 26);
     for (size_t k = 0; k < fk_safetensors_count(golden); k++) {
@@ -523,7 +511,7 @@ static double time_many(int count)
     double start = hostile_seconds();
     fk_status status = fkp_gguf_open_bytes(b.data, b.size, "many.gguf", &g);
     double seconds = hostile_seconds() - start;
-    if (status != FK_OK) fail_msg("%s", fk_error_message());
+    assert_ok(status);
     fk_gguf_close(g);
     bytes_free(&b);
     return seconds;
@@ -603,7 +591,7 @@ static void test_real_model(void **state)
     size_t count, compared = 0;
     uint64_t blocks;
     double start = hostile_seconds();
-    if (fk_gguf_open(path, &g) != FK_OK) fail_msg("%s", fk_error_message());
+    assert_ok(fk_gguf_open(path, &g));
     print_message("opened in %.1f ms\n", (hostile_seconds() - start) * 1e3);
     assert_int_equal(fk_gguf_get_strings(g, "tokenizer.ggml.tokens", &tokens, &count), FK_OK);
     assert_int_equal(count, 49152);

@@ -239,7 +239,7 @@ static void test_cases(void **state)
     fk_case_destroy(&c);
     assert_int_equal(fk_case_create(op, "N=5 value=0 negate=no", FK_F16, &c), FK_ERROR_INVALID);
     assert_int_equal(fk_case_create(op, "N=5 value=0 copies=-2", FK_F16, &c), FK_ERROR_INVALID);
-    assert_non_null(strstr(fk_error_message(), "size of indices [copies*N]"));
+    assert_message("size of indices [copies*N]");
     assert_int_equal(fk_case_create(op, "N=5 value=0 copies=9223372036854775807", FK_F16, &c), FK_ERROR_INVALID);
 
     for (int i = fk_select_equal_index; i < fk_op_count(); i++)

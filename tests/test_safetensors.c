@@ -2,23 +2,18 @@
 /* safetensors reader and writer: round trips, the format's validation rules, hostile files, and writes that
  * fail. */
 #define _GNU_SOURCE /* unshare */
-#include <setjmp.h>
-#include <stdarg.h>
+#include "unit.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/file_map.h"
 #include "core/safetensors.h"
@@ -31,17 +26,6 @@
 
 static const fk_device cpu = {FK_CPU, 0};
 static char folder[] = "/tmp/fk-safetensors-XXXXXX";
-
-static void assert_message(const char *needle)
-{
-    if (!strstr(fk_error_message(), needle))
-        fail_msg("message \"%s\" does not contain \"%s\"", fk_error_message(), needle);
-}
-
-static void assert_ok(fk_status status)
-{
-    if (status != FK_OK) fail_msg("%s", fk_error_message());
-}
 
 static const char *in_folder(char path[256], const char *name)
 {

@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scheduler without a model: random arrivals, ends and cancellations in caches of many sizes. After every step all
  * invariants of the cache and of the order are audited, and every request must come to its end with its own tokens. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "core/seeded.h"
 #include "runtime/scheduler.h"
-
-#include <stdio.h>
-#include <string.h>
-
-static void must(fk_status status)
-{
-    if (status != FK_OK) fail_msg("%s", fk_error_message());
-}
 
 /* The token that follows a sequence: a function of what was computed, so that a lost or doubled token shows. */
 static int32_t next_token(const fk_sequence *q)
@@ -79,7 +66,7 @@ typedef struct totals {
 static bool run_step(fk_scheduler *s, totals *t, bool *was_prefill)
 {
     const fk_schedule *step;
-    must(fk_scheduler_next(s, &step));
+    assert_ok(fk_scheduler_next(s, &step));
     audit(s);
     check_step(s, step);
     if (step->num_items == 0) {
@@ -114,7 +101,7 @@ static bool run_step(fk_scheduler *s, totals *t, bool *was_prefill)
 static void random_run(uint64_t seed, fk_scheduler_limits limits, totals *t)
 {
     fk_scheduler s;
-    must(fk_scheduler_init(&s, &limits));
+    assert_ok(fk_scheduler_init(&s, &limits));
     enum { REQUESTS = 60 };
     int32_t prompt[200];
     int64_t added = 0, refused = 0, ended = t->ended, cancelled = t->cancelled, most = limits.num_blocks * limits.block_size;
@@ -167,15 +154,15 @@ static void test_first_come_first_served(void **state)
 {
     (void)state;
     fk_scheduler s;
-    must(fk_scheduler_init(&s, &(fk_scheduler_limits){4, 32, 4, 12}));
+    assert_ok(fk_scheduler_init(&s, &(fk_scheduler_limits){4, 32, 4, 12}));
     int32_t prompt[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
     fk_sequence *q;
-    for (int i = 0; i < 20; i++) must(fk_scheduler_add(&s, prompt, 10, 30, &q));
+    for (int i = 0; i < 20; i++) assert_ok(fk_scheduler_add(&s, prompt, 10, 30, &q));
     int64_t last_ended = -1, ended = 0;
     for (int steps = 0; ended < 20; steps++) {
         assert_true(steps < 2000);
         const fk_schedule *step;
-        must(fk_scheduler_next(&s, &step));
+        assert_ok(fk_scheduler_next(&s, &step));
         fk_scheduler_computed(&s, step);
         for (int64_t i = 0; i < step->num_items; i++) {
             if (!step->items[i].wants_token) continue;
@@ -199,7 +186,7 @@ static void test_never_fits(void **state)
 {
     (void)state;
     fk_scheduler s;
-    must(fk_scheduler_init(&s, &(fk_scheduler_limits){2, 8, 4, 3}));
+    assert_ok(fk_scheduler_init(&s, &(fk_scheduler_limits){2, 8, 4, 3}));
     int32_t prompt[20] = {0};
     fk_sequence *q;
     assert_int_equal(fk_scheduler_add(&s, prompt, 10, 14, &q), FK_ERROR_INVALID);
@@ -207,7 +194,7 @@ static void test_never_fits(void **state)
     assert_non_null(strstr(message, "10 tokens"));
     assert_non_null(strstr(message, "4 cache blocks"));
     assert_non_null(strstr(message, "there are 3"));
-    must(fk_scheduler_add(&s, prompt, 10, 13, &q)); /* the last token needs no place */
+    assert_ok(fk_scheduler_add(&s, prompt, 10, 13, &q)); /* the last token needs no place */
     assert_ptr_equal(fk_scheduler_find(&s, q->request), q);
     assert_null(fk_scheduler_find(&s, q->request + 1));
     fk_scheduler_deinit(&s);

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The vectors of core/simd.h at each instruction-set level that this machine has: the bounds that their comments state,
  * conversions equal to core/dtype.h on all 65,536 patterns, shuffles. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <math.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "core/cpu_features.h"
 #include "tests/simd_level.h"

@@ -2,16 +2,9 @@
 /* SmolLM2-135M's real weights against transformers on the same dequantised weights in float32 (tools/reference/smollm2.py):
  * logits after 20 prompts and the greedy continuations. Needs the model file; without it the program says so and ends with
  * 77, which CTest counts as skipped. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "core/safetensors.h"
 #include "runtime/assets.h"
@@ -25,15 +18,10 @@ static fk_safetensors *golden;
 static const int32_t *prompt_ids, *prompt_start, *top_ids, *random_ids, *greedy_ids;
 static const float *top_logits, *random_logits, *logsumexp, *greedy_gap;
 
-static void must(fk_status status)
-{
-    if (status != FK_OK) fail_msg("%s", fk_error_message());
-}
-
 static const void *values(const char *name, fk_dtype dtype, int64_t count)
 {
     fk_tensor t;
-    must(fk_safetensors_find(golden, name, &t));
+    assert_ok(fk_safetensors_find(golden, name, &t));
     assert_int_equal(t.dtype, dtype);
     if (count) assert_int_equal(fk_tensor_numel(&t), count);
     return t.data;
@@ -50,20 +38,20 @@ static int64_t vocab_size;
 static void run(result *r)
 {
     fk_engine *engine;
-    must(fk_engine_create(model, &(fk_engine_options){.max_model_len = 320, .max_num_seqs = PROMPTS}, &engine));
+    assert_ok(fk_engine_create(model, &(fk_engine_options){.max_model_len = 320, .max_num_seqs = PROMPTS}, &engine));
     fk_engine_keep_logits(engine, true);
     r->logits = calloc((size_t)(PROMPTS * vocab_size), sizeof(float));
     int64_t first = 0, count[PROMPTS] = {0};
     for (int p = 0; p < PROMPTS; p++) {
         int64_t number;
-        must(fk_engine_add(engine, prompt_ids + prompt_start[p], prompt_start[p + 1] - prompt_start[p],
+        assert_ok(fk_engine_add(engine, prompt_ids + prompt_start[p], prompt_start[p + 1] - prompt_start[p],
                            &(fk_sampling){.max_tokens = STEPS, .ignore_eos = true}, &number));
         if (p == 0) first = number;
         assert_int_equal(number, first + p);
     }
     while (!fk_engine_idle(engine)) {
         fk_step step;
-        must(fk_engine_step(engine, &step));
+        assert_ok(fk_engine_step(engine, &step));
         for (int64_t t = 0; t < step.num_tokens; t++) {
             int64_t p = step.tokens[t].request - first;
             if (count[p] == 0)
@@ -79,7 +67,7 @@ static result ours;
 static int set_up(void **state)
 {
     (void)state;
-    must(fk_safetensors_open(FK_SOURCE_DIR "/tests/goldens/smollm2_135m.safetensors", &golden));
+    assert_ok(fk_safetensors_open(FK_SOURCE_DIR "/tests/goldens/smollm2_135m.safetensors", &golden));
     prompt_start = values("prompt_start", FK_I32, PROMPTS + 1);
     prompt_ids = values("prompt_ids", FK_I32, prompt_start[PROMPTS]);
     top_ids = values("top_ids", FK_I32, PROMPTS * TOP);
@@ -89,7 +77,7 @@ static int set_up(void **state)
     logsumexp = values("logsumexp", FK_F32, PROMPTS);
     greedy_ids = values("greedy_ids", FK_I32, PROMPTS * STEPS);
     greedy_gap = values("greedy_gap", FK_F32, PROMPTS * STEPS);
-    must(fk_model_open("smollm2-135m", &(fk_model_options){.device = {FK_CPU, 0}}, &model));
+    assert_ok(fk_model_open("smollm2-135m", &(fk_model_options){.device = {FK_CPU, 0}}, &model));
     vocab_size = fk_model_get_info(model)->vocab_size;
     run(&ours);
     return 0;

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Medians, the interval of their ratio, and verdicts, on data whose answer is known. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <math.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "bench/statistics.h"
 #include "core/random.h"

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tokenizer from GGUF metadata made here: what is read, and that each bad value is refused by its key. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "tests/hostile.h"
 #include "text/tokenizer_gguf.h"
-
-#include <string.h>
 
 /* A vocabulary of five tokens as a file; a test changes one field of it. */
 typedef struct vocabulary_file {
@@ -98,7 +91,7 @@ static fk_status load(const vocabulary_file *v, fk_tokenizer **t)
 {
     bytes b = make_file(v);
     fk_gguf *gguf = NULL;
-    if (fkp_gguf_open_bytes(b.data, b.size, "test.gguf", &gguf) != FK_OK) fail_msg("%s", fk_error_message());
+    assert_ok(fkp_gguf_open_bytes(b.data, b.size, "test.gguf", &gguf));
     fk_status status = fk_tokenizer_create_gguf(gguf, t);
     fk_gguf_close(gguf); /* the tokenizer must not need it */
     bytes_free(&b);
@@ -110,7 +103,7 @@ static void refuse(const vocabulary_file *v, fk_status status, const char *part)
     fk_tokenizer *t;
     assert_int_equal(load(v, &t), status);
     assert_null(t);
-    if (!strstr(fk_error_message(), part)) fail_msg("'%s' is not in: %s", part, fk_error_message());
+    assert_message(part);
 }
 
 static void reads_what_the_file_says(void **state)
@@ -120,7 +113,7 @@ static void reads_what_the_file_says(void **state)
     v.bos_id = 4;
     v.add_bos = 1;
     fk_tokenizer *t;
-    if (load(&v, &t) != FK_OK) fail_msg("%s", fk_error_message());
+    assert_ok(load(&v, &t));
     assert_int_equal(fk_tokenizer_vocab_size(t), 5);
     assert_int_equal(fk_tokenizer_bos_id(t), 4);
     assert_true(fk_tokenizer_is_eos(t, 4)); /* by its key */
@@ -137,7 +130,7 @@ static void reads_what_the_file_says(void **state)
     fk_tokenizer_destroy(t);
 
     v.num_types = SIZE_MAX; /* without types every token is a normal one */
-    if (load(&v, &t) != FK_OK) fail_msg("%s", fk_error_message());
+    assert_ok(load(&v, &t));
     assert_false(fk_tokenizer_is_special(t, 3) || fk_tokenizer_is_eos(t, 3));
     fk_tokenizer_destroy(t);
 }
@@ -195,7 +188,7 @@ static void chat_template_of_the_file(void **state)
         assert_int_equal(fkp_gguf_open_bytes(b.data, b.size, "test.gguf", &gguf), FK_OK);
         assert_int_equal(fk_chat_template_find_gguf(gguf, &t),
                          with ? FK_ERROR_UNSUPPORTED : FK_ERROR_MISSING);
-        assert_non_null(strstr(fk_error_message(), with ? "{% frob %}" : "tokenizer.chat_template"));
+        assert_message(with ? "{% frob %}" : "tokenizer.chat_template");
         fk_gguf_close(gguf);
         bytes_free(&b);
     }

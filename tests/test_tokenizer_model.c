@@ -4,12 +4,7 @@
  * made). Needs the model file; without it the program says so and ends with 77, which CTest counts as
  * skipped. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "core/safetensors.h"
 #include "core/seeded.h"
@@ -18,9 +13,6 @@
 #include "text/utf8.h"
 #include "tokenizer_lines.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define GOLDENS FK_SOURCE_DIR "/tests/goldens/"
 
 static fk_gguf *gguf;
@@ -28,16 +20,11 @@ static fk_tokenizer *tokenizer;
 static fk_encoder *encoder;
 static fk_safetensors *golden;
 
-static void must(fk_status status)
-{
-    if (status != FK_OK) fail_msg("%s", fk_error_message());
-}
-
 /* The values of a golden tensor, whose size must be `count`. */
 static const void *golden_values(const char *name, fk_dtype dtype, int64_t count)
 {
     fk_tensor t;
-    must(fk_safetensors_find(golden, name, &t));
+    assert_ok(fk_safetensors_find(golden, name, &t));
     assert_int_equal(t.dtype, dtype);
     assert_int_equal(fk_tensor_numel(&t), count);
     return t.data;
@@ -47,7 +34,7 @@ static const void *golden_values(const char *name, fk_dtype dtype, int64_t count
 static void check_round_trip(const fk_bytes *line, const fk_token_list *ids)
 {
     fk_bytes decoded = {0};
-    must(fk_tokenizer_decode(tokenizer, ids->ids, ids->count, FK_DECODE_RAW_BYTES, &decoded));
+    assert_ok(fk_tokenizer_decode(tokenizer, ids->ids, ids->count, FK_DECODE_RAW_BYTES, &decoded));
     size_t at = 0, dropped = 0;
     for (size_t i = 0; i < line->bytes; i++) {
         if (at < decoded.bytes && decoded.data[at] == line->data[i])
@@ -73,14 +60,14 @@ static void twenty_thousand_lines(void **state)
     int64_t total = 0, wrong = 0;
     for (size_t n = 0; n < LINES; n++) {
         make_line(&line, &set, n);
-        must(fk_bytes_append(&hundred, line.data, line.bytes));
-        must(fk_bytes_append(&hundred, "\xff", 1));
+        assert_ok(fk_bytes_append(&hundred, line.data, line.bytes));
+        assert_ok(fk_bytes_append(&hundred, "\xff", 1));
         if (n % 100 == 99) { /* the generators agree, so a wrong id below is the tokenizer's */
             assert_int_equal(fkp_fnv1a64(hundred.data, hundred.bytes), text_hashes[n / 100]);
             fk_bytes_clear(&hundred);
         }
         fk_token_list_clear(&ids);
-        must(fk_encoder_encode(encoder, line.data, line.bytes, 0, &ids));
+        assert_ok(fk_encoder_encode(encoder, line.data, line.bytes, 0, &ids));
         if (ids.count != counts[n] || hash_ids(&ids) != hashes[n]) {
             if (wrong++ < 5) print_error("line %zu: %.*s\n", n, (int)line.bytes, line.data);
         }
@@ -110,10 +97,10 @@ static void every_code_point(void **state)
             uint8_t utf8[6] = {' '};
             int bytes = fkp_utf8_write(c, utf8 + 1);
             utf8[1 + bytes] = 'x';
-            must(fk_bytes_append(&text, utf8, (size_t)bytes + 2));
+            assert_ok(fk_bytes_append(&text, utf8, (size_t)bytes + 2));
         }
         fk_token_list_clear(&ids);
-        must(fk_encoder_encode(encoder, text.data, text.bytes, 0, &ids));
+        assert_ok(fk_encoder_encode(encoder, text.data, text.bytes, 0, &ids));
         if (hash_ids(&ids) != hashes[block])
             fail_msg("code points U+%04X to U+%04X", 256 * block, 256 * block + 255);
     }
@@ -129,8 +116,8 @@ static void every_piece(void **state)
     fk_bytes text = {0};
     for (int32_t id = 0; id < vocab_size; id++) {
         fk_piece piece = fk_tokenizer_piece(tokenizer, id);
-        must(fk_bytes_append(&text, piece.data, piece.bytes));
-        must(fk_bytes_append(&text, "\xff", 1));
+        assert_ok(fk_bytes_append(&text, piece.data, piece.bytes));
+        assert_ok(fk_bytes_append(&text, "\xff", 1));
         if (id % 64 != 63) continue;
         if (fkp_fnv1a64(text.data, text.bytes) != hashes[id / 64]) fail_msg("ids %d to %d", id - 63, id);
         fk_bytes_clear(&text);
@@ -142,7 +129,7 @@ static void every_piece(void **state)
 static void check_column(const fk_bytes *text, unsigned flags, char *column)
 {
     fk_token_list ids = {0};
-    must(fk_encoder_encode(encoder, text->data, text->bytes, flags, &ids));
+    assert_ok(fk_encoder_encode(encoder, text->data, text->bytes, flags, &ids));
     int64_t count = 0;
     for (char *number = strtok(column, " "); number; number = strtok(NULL, " "), count++) {
         int32_t got = count < ids.count ? ids.ids[count] : -1;
@@ -205,16 +192,16 @@ static void chat_ids_are_those_of_the_whole_text(void **state)
 {
     (void)state;
     const fk_chat_template *template;
-    must(fk_chat_template_find_gguf(gguf, &template));
+    assert_ok(fk_chat_template_find_gguf(gguf, &template));
     assert_string_equal(fk_chat_template_name(template), "smollm2");
     const fk_chat_message messages[] = {{fk_piece_of("user"), fk_piece_of("\n What is 12 + 30?  ")},
                                         {fk_piece_of("assistant"), fk_piece_of("42")},
                                         {fk_piece_of("user"), fk_piece_of("谢谢 😀\n")}};
     fk_chat_prompt prompt = {0};
     fk_token_list chat = {0}, text = {0};
-    must(fk_chat_render(template, messages, 3, true, &prompt));
-    must(fk_chat_encode(encoder, &prompt, FK_ENCODE_ADD_BOS, &chat));
-    must(fk_encoder_encode(encoder, prompt.text.data, prompt.text.bytes, FK_ENCODE_PARSE_SPECIAL, &text));
+    assert_ok(fk_chat_render(template, messages, 3, true, &prompt));
+    assert_ok(fk_chat_encode(encoder, &prompt, FK_ENCODE_ADD_BOS, &chat));
+    assert_ok(fk_encoder_encode(encoder, prompt.text.data, prompt.text.bytes, FK_ENCODE_PARSE_SPECIAL, &text));
     assert_int_equal(chat.count, text.count);
     assert_memory_equal(chat.ids, text.ids, (size_t)text.count * sizeof *text.ids);
     assert_int_equal(chat.ids[0], 1);
@@ -230,7 +217,7 @@ static void what_ends_a_generation(void **state)
         assert_int_equal(fk_tokenizer_is_eos(tokenizer, id), id == 0 || id == 2);
     assert_int_equal(fk_tokenizer_bos_id(tokenizer), 1);
     fk_token_list ids = {0};
-    must(fk_encoder_encode(encoder, "Hello", 5, FK_ENCODE_ADD_BOS, &ids));
+    assert_ok(fk_encoder_encode(encoder, "Hello", 5, FK_ENCODE_ADD_BOS, &ids));
     assert_int_equal(ids.count, 1); /* add_bos_token is false here */
     fk_token_list_deinit(&ids);
 }

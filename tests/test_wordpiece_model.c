@@ -2,11 +2,7 @@
 /* all-MiniLM-L6-v2's tokenizer.json against what the `tokenizers` package makes of it: 20,000 lines and every code
  * point (tools/reference/wordpiece_lines.py). Needs the file; without it the program says so and ends with 77, which
  * CTest counts as skipped. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "core/safetensors.h"
 #include "runtime/assets.h"
@@ -14,22 +10,15 @@
 #include "text/wordpiece.h"
 #include "tokenizer_lines.h"
 
-#include <stdio.h>
-
 #define GOLDENS FK_SOURCE_DIR "/tests/goldens/"
 
 static fk_wordpiece *tokenizer;
 static fk_safetensors *golden;
 
-static void must(fk_status status)
-{
-    if (status != FK_OK) fail_msg("%s", fk_error_message());
-}
-
 static const void *golden_values(const char *name, int64_t count)
 {
     fk_tensor t;
-    must(fk_safetensors_find(golden, name, &t));
+    assert_ok(fk_safetensors_find(golden, name, &t));
     assert_int_equal(t.dtype, FK_I32);
     assert_int_equal(fk_tensor_numel(&t), count);
     return t.data;
@@ -48,7 +37,7 @@ static void twenty_thousand_lines(void **state)
     for (size_t n = 0; n < LINES; n++) {
         make_line(&line, &set, n);
         fk_token_list_clear(&ids);
-        must(fk_wordpiece_encode(tokenizer, line.data, line.bytes, true, &ids));
+        assert_ok(fk_wordpiece_encode(tokenizer, line.data, line.bytes, true, &ids));
         if ((ids.count != counts[n] || hash_ids(&ids) != hashes[n]) && wrong++ < 5)
             print_error("line %zu: %.*s\n", n, (int)line.bytes, line.data);
     }
@@ -72,10 +61,10 @@ static void every_code_point(void **state)
             uint8_t utf8[6] = {' '};
             int bytes = fkp_utf8_write(c, utf8 + 1);
             utf8[1 + bytes] = 'x';
-            must(fk_bytes_append(&text, utf8, (size_t)bytes + 2));
+            assert_ok(fk_bytes_append(&text, utf8, (size_t)bytes + 2));
         }
         fk_token_list_clear(&ids);
-        must(fk_wordpiece_encode(tokenizer, text.bytes ? text.data : "", text.bytes, true, &ids));
+        assert_ok(fk_wordpiece_encode(tokenizer, text.bytes ? text.data : "", text.bytes, true, &ids));
         if (hash_ids(&ids) != hashes[block] && wrong++ < 5) print_error("code points %X to %X\n", 256 * block, 256 * block + 255);
     }
     assert_int_equal(wrong, 0);

@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making the tokenizer's test lines. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "core/seeded.h"
 #include "tokenizer_lines.h"
-
-#include <stdio.h>
-#include <string.h>
-
-static void must(fk_status status)
-{
-    if (status != FK_OK) fail_msg("%s", fk_error_message());
-}
 
 static uint32_t fnv1a32(const void *data, size_t bytes)
 {
@@ -42,7 +29,7 @@ void append_unescaped(fk_bytes *out, const char *text, size_t bytes)
             c = (char)strtoul(hex, NULL, 16);
             i += 3;
         }
-        must(fk_bytes_append(out, &c, 1));
+        assert_ok(fk_bytes_append(out, &c, 1));
     }
 }
 
@@ -71,7 +58,7 @@ void add_fragment(void *context, char *line)
 static void append_fragment(fk_bytes *out, const fragment_set *set, size_t i)
 {
     size_t start = i ? set->ends[i - 1] : 0;
-    must(fk_bytes_append(out, set->text.data + start, set->ends[i] - start));
+    assert_ok(fk_bytes_append(out, set->text.data + start, set->ends[i] - start));
 }
 
 static uint64_t line_random(uint64_t n, uint64_t j)
@@ -90,6 +77,6 @@ void make_line(fk_bytes *out, const fragment_set *set, size_t n)
     for (uint64_t j = 1; j <= count; j++) {
         uint64_t r = line_random(n, j);
         append_fragment(out, set, r / 2 % set->count);
-        if (r % 2 && j < count) must(fk_bytes_append(out, " ", 1));
+        if (r % 2 && j < count) assert_ok(fk_bytes_append(out, " ", 1));
     }
 }

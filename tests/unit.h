@@ -21,4 +21,10 @@
         if ((expr) != FK_OK) fail_msg("%s: %s", #expr, fk_error_message());                                          \
     } while (0)
 
+/* The error's message holds these words. */
+#define assert_message(words)                                                                                        \
+    do {                                                                                                             \
+        if (!strstr(fk_error_message(), words)) fail_msg("'%s' does not say '%s'", fk_error_message(), words);       \
+    } while (0)
+
 #endif
