@@ -157,10 +157,10 @@ bool fkp_describe_difference(const fkp_layout *layout, fkp_range range, const ch
             const fk_field *field = &layout->op->fields[f];
             if (!contains(r, at)) continue;
             if (at < r->data)
-                snprintf(buf, size, "writes %llu bytes before the begin of %s", (unsigned long long)(r->data - at), field->name);
+                snprintf(buf, size, "writes out of bounds: byte %llu before %s", (unsigned long long)(r->data - at), field->name);
             else if (at >= r->data + r->bytes)
-                snprintf(buf, size, "writes out of bounds: %llu bytes past the end of %s",
-                         (unsigned long long)(at - r->data - r->bytes), field->name);
+                snprintf(buf, size, "writes out of bounds: byte %llu after the end of %s",
+                         (unsigned long long)(at - r->data - r->bytes) + 1, field->name);
             else
                 snprintf(buf, size, "%s %s at byte %llu",
                          fk_field_is_written(field) ? "writes between the elements of" : "modifies the input", field->name,
