@@ -1,37 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions of the 16-bit floats against numpy and ml_dtypes, over all patterns: tests/goldens/dtypes.safetensors. The
  * inputs are made here by the rule that tools/reference/dtypes.py states. */
-#include "unit.h"
+#include "golden.h"
 
 #include <math.h>
 
 #include "core/dtype.h"
-#include "core/safetensors.h"
 #include "core/seeded.h"
-
-static fk_safetensors *golden;
 
 static int open_golden(void **state)
 {
     (void)state;
-    return fk_safetensors_open(FK_SOURCE_DIR "/tests/goldens/dtypes.safetensors", &golden) != FK_OK;
-}
-
-static int close_golden(void **state)
-{
-    (void)state;
-    fk_safetensors_close(golden);
+    golden_open("dtypes.safetensors");
     return 0;
-}
-
-static const void *data_of(const char *prefix, fk_dtype dtype, int64_t *count)
-{
-    char name[32];
-    fk_tensor t;
-    snprintf(name, sizeof name, "%s.%s", prefix, fk_dtype_name(dtype));
-    assert_ok(fk_safetensors_find(golden, name, &t));
-    *count = fk_tensor_numel(&t);
-    return t.data;
 }
 
 static float widen(uint16_t bits, fk_dtype dtype)
@@ -53,7 +34,7 @@ static uint16_t narrow(float value, fk_dtype dtype)
 static void check_widening(fk_dtype dtype)
 {
     int64_t blocks;
-    const int64_t *expected = data_of("widen", dtype, &blocks);
+    const int64_t *expected = golden_about("widen", dtype, &blocks);
     assert_int_equal(blocks, 256);
     for (int b = 0; b < 256; b++) {
         uint32_t bits[256];
@@ -82,7 +63,7 @@ static void rounding_inputs(uint16_t pattern, fk_dtype dtype, float out[4])
 static void check_rounding(fk_dtype dtype)
 {
     int64_t blocks;
-    const int64_t *expected = data_of("round", dtype, &blocks);
+    const int64_t *expected = golden_about("round", dtype, &blocks);
     for (int b = 0; b < 256; b++) {
         uint16_t results[1024];
         for (int i = 0; i < 256; i++) {
@@ -97,8 +78,8 @@ static void check_rounding(fk_dtype dtype)
 static void check_hard(fk_dtype dtype)
 {
     int64_t n, m;
-    const float *inputs = data_of("hard", FK_F32, &n);
-    const uint16_t *expected = data_of("hard", dtype, &m);
+    const float *inputs = golden_about("hard", FK_F32, &n);
+    const uint16_t *expected = golden_about("hard", dtype, &m);
     assert_true(n == m && n > 100);
     for (int64_t i = 0; i < n; i++) {
         if (isnan(inputs[i])) assert_true(isnan(widen(narrow(inputs[i], dtype), dtype)));
@@ -128,7 +109,7 @@ static void test_arrays(void **state)
 {
     (void)state;
     int64_t n;
-    const float *inputs = data_of("hard", FK_F32, &n);
+    const float *inputs = golden_about("hard", FK_F32, &n);
     uint16_t bits[512];
     float back[512];
     assert_true(n <= 512);
@@ -193,5 +174,5 @@ int main(void)
         cmocka_unit_test(test_f16),   cmocka_unit_test(test_bf16),  cmocka_unit_test(test_arrays), cmocka_unit_test(test_double_rounds_once),
         cmocka_unit_test(test_names), cmocka_unit_test(test_elements),
     };
-    return cmocka_run_group_tests(tests, open_golden, close_golden);
+    return cmocka_run_group_tests(tests, open_golden, golden_close);
 }

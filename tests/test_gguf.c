@@ -4,13 +4,13 @@
 #define _POSIX_C_SOURCE 200809L
 #include "unit.h"
 
-#include <unistd.h>
 
 #include "core/file_map.h"
 #include "core/gguf.h"
 #include "core/safetensors.h"
 #include "format_readers.h"
 #include "hostile.h"
+#include "runtime/assets.h"
 
 #ifndef FK_SOURCE_DIR
 #define FK_SOURCE_DIR "."
@@ -565,25 +565,12 @@ static uint64_t hash_tensor(const fk_gguf *g, const fk_gguf_tensor *t)
     return hash;
 }
 
-/* The cache folder as tools/fetch-assets chooses it. */
-static void asset_path(char *path, size_t size, const char *file)
-{
-    const char *cache = getenv("FK_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && *cache)
-        snprintf(path, size, "%s/assets/%s", cache, file);
-    else if (xdg && *xdg)
-        snprintf(path, size, "%s/fastkernels/assets/%s", xdg, file);
-    else
-        snprintf(path, size, "%s/.cache/fastkernels/assets/%s", home ? home : "", file);
-}
-
 static void test_real_model(void **state)
 {
     (void)state;
     char path[4096], line[512];
-    asset_path(path, sizeof path, SMOLLM2 ".gguf");
-    if (access(path, R_OK) != 0) {
-        print_message("SKIPPED: %s is not there (tools/fetch-assets smollm2-135m)\n", path);
+    if (fk_asset_path("smollm2-135m", NULL, path, sizeof path) != FK_OK) {
+        print_message("SKIPPED: %s\n", fk_error_message());
         skip();
     }
     fk_gguf *g;

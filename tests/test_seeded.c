@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Seeded values against the Python definition: the first million elements of every role, and elements beyond 2^32, bit for
  * bit, through the backend's fill. */
-#include "unit.h"
+#include "golden.h"
 
 #include <jansson.h>
 
 #include <fk/backend.h>
 
 #include "core/json.h"
-#include "core/safetensors.h"
 #include "core/seeded.h"
 
-static fk_safetensors *golden;
 static json_t *about;
 static fk_backend *backend;
 
 static int open_golden(void **state)
 {
     (void)state;
-    if (fk_safetensors_open(FK_SOURCE_DIR "/tests/goldens/seeded.safetensors", &golden) != FK_OK) return 1;
+    golden_open("seeded.safetensors");
     const char *text = fk_safetensors_metadata(golden, "golden");
     if (!text || fkp_json_parse(text, strlen(text), (fkp_json_limits){16, 10000}, &about) != FK_OK) return 1;
     return fk_backend_get((fk_device){FK_CPU, 0}, &backend) != FK_OK;
@@ -26,19 +24,8 @@ static int open_golden(void **state)
 
 static int close_golden(void **state)
 {
-    (void)state;
     json_decref(about);
-    fk_safetensors_close(golden);
-    return 0;
-}
-
-static fk_tensor find(const char *prefix, fk_dtype dtype)
-{
-    char name[32];
-    fk_tensor t;
-    snprintf(name, sizeof name, "%s.%s", prefix, fk_dtype_name(dtype));
-    assert_ok(fk_safetensors_find(golden, name, &t));
-    return t;
+    return golden_close(state);
 }
 
 typedef struct seeded_case {
@@ -79,14 +66,17 @@ static void test_values(void **state)
         seeded_case c = read_case(json_array_get(cases, i));
         for (int d = 0; d < 3; d++) {
             size_t size = (size_t)fk_dtype_bits(dtypes[d]) / 8;
-            fk_tensor first = find("first", dtypes[d]), high = find("high", dtypes[d]), hash = find("hash", dtypes[d]);
+            int64_t n;
+            const char *first = golden_about("first", dtypes[d], &n), *high = golden_about("high", dtypes[d], &n);
+            const int64_t *hash = golden_about("hash", dtypes[d], &n);
+            assert_int_equal(n, num_cases);
             fill(&c, dtypes[d], 0, hash_count, values);
-            assert_memory_equal(values, (char *)first.data + i * 64 * size, 64 * size);
-            if ((int64_t)fkp_fnv1a64(values, hash_count * size) != ((int64_t *)hash.data)[i])
+            assert_memory_equal(values, first + i * 64 * size, 64 * size);
+            if ((int64_t)fkp_fnv1a64(values, hash_count * size) != hash[i])
                 fail_msg("%s of seed %llu '%s'", fk_dtype_name(dtypes[d]), (unsigned long long)c.seed, c.name);
             assert_true(c.high_index + 64 > UINT32_MAX);
             fill(&c, dtypes[d], c.high_index, 64, values);
-            assert_memory_equal(values, (char *)high.data + i * 64 * size, 64 * size);
+            assert_memory_equal(values, high + i * 64 * size, 64 * size);
         }
     }
     free(values);

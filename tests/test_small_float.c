@@ -1,44 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fp8, fp4, e8m0 and packed integers against ml_dtypes: all patterns, all halfway cases with their neighbours, overflow:
  * tests/goldens/small_floats.safetensors, made by tools/reference/small_floats.py. */
-#include "unit.h"
+#include "golden.h"
 
 #include <math.h>
 
 #include "core/dtype.h"
-#include "core/safetensors.h"
 #include "core/small_float.h"
-
-static fk_safetensors *golden;
 
 static int open_golden(void **state)
 {
     (void)state;
-    return fk_safetensors_open(FK_SOURCE_DIR "/tests/goldens/small_floats.safetensors", &golden) != FK_OK;
-}
-
-static int close_golden(void **state)
-{
-    (void)state;
-    fk_safetensors_close(golden);
+    golden_open("small_floats.safetensors");
     return 0;
-}
-
-static const void *data_of(const char *prefix, fk_dtype dtype, int64_t *count)
-{
-    char name[32];
-    fk_tensor t;
-    snprintf(name, sizeof name, "%s.%s", prefix, fk_dtype_name(dtype));
-    assert_ok(fk_safetensors_find(golden, name, &t));
-    *count = fk_tensor_numel(&t);
-    return t.data;
 }
 
 static void check_float(fk_dtype dtype)
 {
     int64_t patterns, n, m;
-    const float *values = data_of("widen", dtype, &patterns), *inputs = data_of("input", dtype, &n);
-    const uint8_t *narrow = data_of("narrow", dtype, &m);
+    const float *values = golden_about("widen", dtype, &patterns), *inputs = golden_about("input", dtype, &n);
+    const uint8_t *narrow = golden_about("narrow", dtype, &m);
     assert_int_equal(patterns, 1 << fk_dtype_bits(dtype));
     assert_true(n == m && n > 3 * patterns);
     for (int64_t p = 0; p < patterns; p++) {
@@ -103,7 +84,7 @@ static void test_double_rounds_once(void **state)
 static void check_packed(fk_dtype dtype)
 {
     int64_t n;
-    const int32_t *expected = data_of("unpack", dtype, &n);
+    const int32_t *expected = golden_about("unpack", dtype, &n);
     uint8_t bytes[256], again[256];
     for (int i = 0; i < 256; i++) bytes[i] = (uint8_t)i;
     assert_int_equal(n, 256 * fkp_values_per_byte(dtype));
@@ -130,5 +111,5 @@ int main(void)
         cmocka_unit_test(test_f4_e2m1), cmocka_unit_test(test_e8m0),
         cmocka_unit_test(test_double_rounds_once), cmocka_unit_test(test_packed_integers),
     };
-    return cmocka_run_group_tests(tests, open_golden, close_golden);
+    return cmocka_run_group_tests(tests, open_golden, golden_close);
 }

@@ -2,11 +2,10 @@
 /* SmolLM2-135M's real weights against transformers on the same dequantised weights in float32 (tools/reference/smollm2.py):
  * logits after 20 prompts and the greedy continuations. Needs the model file; without it the program says so and ends with
  * 77, which CTest counts as skipped. */
-#include "unit.h"
+#include "golden.h"
 
 #include <math.h>
 
-#include "core/safetensors.h"
 #include "runtime/assets.h"
 #include "runtime/engine.h"
 
@@ -14,18 +13,8 @@ enum { PROMPTS = 20, TOP = 64, RANDOM = 256, STEPS = 64, SKIPPED = 77 };
 #define TOLERANCE 1e-3 /* of a logit: the issue's; float32 sums in another order differ by 1e-4 here */
 
 static fk_model *model;
-static fk_safetensors *golden;
 static const int32_t *prompt_ids, *prompt_start, *top_ids, *random_ids, *greedy_ids;
 static const float *top_logits, *random_logits, *logsumexp, *greedy_gap;
-
-static const void *values(const char *name, fk_dtype dtype, int64_t count)
-{
-    fk_tensor t;
-    assert_ok(fk_safetensors_find(golden, name, &t));
-    assert_int_equal(t.dtype, dtype);
-    if (count) assert_int_equal(fk_tensor_numel(&t), count);
-    return t.data;
-}
 
 /* The answers of all prompts run at once, and the logits after each prompt. */
 typedef struct result {
@@ -67,16 +56,16 @@ static result ours;
 static int set_up(void **state)
 {
     (void)state;
-    assert_ok(fk_safetensors_open(FK_SOURCE_DIR "/tests/goldens/smollm2_135m.safetensors", &golden));
-    prompt_start = values("prompt_start", FK_I32, PROMPTS + 1);
-    prompt_ids = values("prompt_ids", FK_I32, prompt_start[PROMPTS]);
-    top_ids = values("top_ids", FK_I32, PROMPTS * TOP);
-    top_logits = values("top_logits", FK_F32, PROMPTS * TOP);
-    random_ids = values("random_ids", FK_I32, RANDOM);
-    random_logits = values("random_logits", FK_F32, PROMPTS * RANDOM);
-    logsumexp = values("logsumexp", FK_F32, PROMPTS);
-    greedy_ids = values("greedy_ids", FK_I32, PROMPTS * STEPS);
-    greedy_gap = values("greedy_gap", FK_F32, PROMPTS * STEPS);
+    golden_open("smollm2_135m.safetensors");
+    prompt_start = golden_values("prompt_start", FK_I32, PROMPTS + 1);
+    prompt_ids = golden_values("prompt_ids", FK_I32, prompt_start[PROMPTS]);
+    top_ids = golden_values("top_ids", FK_I32, PROMPTS * TOP);
+    top_logits = golden_values("top_logits", FK_F32, PROMPTS * TOP);
+    random_ids = golden_values("random_ids", FK_I32, RANDOM);
+    random_logits = golden_values("random_logits", FK_F32, PROMPTS * RANDOM);
+    logsumexp = golden_values("logsumexp", FK_F32, PROMPTS);
+    greedy_ids = golden_values("greedy_ids", FK_I32, PROMPTS * STEPS);
+    greedy_gap = golden_values("greedy_gap", FK_F32, PROMPTS * STEPS);
     assert_ok(fk_model_open("smollm2-135m", &(fk_model_options){.device = {FK_CPU, 0}}, &model));
     vocab_size = fk_model_get_info(model)->vocab_size;
     run(&ours);
@@ -85,11 +74,9 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     free(ours.logits);
     fk_model_close(model);
-    fk_safetensors_close(golden);
-    return 0;
+    return golden_close(state);
 }
 
 static void test_logits(void **state)

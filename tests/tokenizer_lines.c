@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making the tokenizer's test lines. */
+/* Making the tokenizers' test lines, and comparing. */
 #define _GNU_SOURCE
 #include "unit.h"
 
 #include "core/seeded.h"
+#include "text/utf8.h"
 #include "tokenizer_lines.h"
 
-static uint32_t fnv1a32(const void *data, size_t bytes)
+/* FNV-1a over the ids as little-endian int32. */
+static uint32_t hash_ids(const fk_token_list *ids)
 {
+    const uint8_t *bytes = (const uint8_t *)ids->ids;
     uint32_t hash = 0x811C9DC5u;
-    for (size_t i = 0; i < bytes; i++) hash = (hash ^ ((const uint8_t *)data)[i]) * 0x01000193u;
+    for (size_t i = 0; i < (size_t)ids->count * sizeof *ids->ids; i++) hash = (hash ^ bytes[i]) * 0x01000193u;
     return hash;
-}
-
-uint32_t hash_ids(const fk_token_list *ids)
-{
-    return fnv1a32(ids->ids, (size_t)ids->count * sizeof *ids->ids);
 }
 
 void append_unescaped(fk_bytes *out, const char *text, size_t bytes)
@@ -79,4 +77,49 @@ void make_line(fk_bytes *out, const fragment_set *set, size_t n)
         append_fragment(out, set, r / 2 % set->count);
         if (r % 2 && j < count) assert_ok(fk_bytes_append(out, " ", 1));
     }
+}
+
+int64_t check_lines(encode_fn encode, const int32_t *counts, const uint32_t *hashes)
+{
+    static fragment_set set;
+    for_each_line(FK_SOURCE_DIR "/tests/goldens/tokenizer_fragments.txt", add_fragment, &set);
+    fk_bytes line = {0};
+    fk_token_list ids = {0};
+    int64_t total = 0, wrong = 0;
+    for (size_t n = 0; n < LINES; n++) {
+        make_line(&line, &set, n);
+        fk_token_list_clear(&ids);
+        encode(&line, &ids);
+        total += ids.count;
+        if ((ids.count != counts[n] || hash_ids(&ids) != hashes[n]) && wrong++ < 5)
+            print_error("line %zu: %.*s\n", n, (int)line.bytes, line.data);
+    }
+    assert_int_equal(wrong, 0);
+    fk_bytes_deinit(&line);
+    fk_bytes_deinit(&set.text);
+    fk_token_list_deinit(&ids);
+    return total;
+}
+
+void check_code_points(encode_fn encode, const uint32_t hashes[CODE_POINT_BLOCKS])
+{
+    fk_bytes text = {0};
+    fk_token_list ids = {0};
+    int wrong = 0;
+    for (uint32_t block = 0; block < CODE_POINT_BLOCKS; block++) {
+        fk_bytes_clear(&text);
+        for (uint32_t c = 256 * block; c < 256 * block + 256; c++) {
+            if (c >= 0xD800 && c <= 0xDFFF) continue;
+            uint8_t utf8[6] = {' '};
+            int bytes = fkp_utf8_write(c, utf8 + 1);
+            utf8[1 + bytes] = 'x';
+            assert_ok(fk_bytes_append(&text, utf8, (size_t)bytes + 2));
+        }
+        fk_token_list_clear(&ids);
+        encode(&text, &ids);
+        if (hash_ids(&ids) != hashes[block] && wrong++ < 5) print_error("code points U+%04X to U+%04X\n", 256 * block, 256 * block + 255);
+    }
+    assert_int_equal(wrong, 0);
+    fk_bytes_deinit(&text);
+    fk_token_list_deinit(&ids);
 }
