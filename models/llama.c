@@ -1,21 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Llama (arXiv:2302.13971, arXiv:2407.21783): a decoder with rotary positions, grouped queries and SwiGLU. Also SmolLM2,
- * which ties the head to the token table. Field and weight names are those of transformers' LlamaForCausalLM
- * (https://github.com/huggingface/transformers, models/llama). */
-#include <math.h>
+/* Llama (arXiv:2302.13971, arXiv:2407.21783): a decoder with rotary positions, grouped queries and SwiGLU. Also its kin:
+ * SmolLM2 ties the head to the token table, Mistral (arXiv:2310.06825) attends through a sliding window, Qwen2
+ * (arXiv:2407.10671) adds biases to query, key and value, Qwen3 (arXiv:2505.09388) normalizes the heads of query and key.
+ * Field and weight names are those of transformers' LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and
+ * Qwen3ForCausalLM (https://github.com/huggingface/transformers). */
 #include <string.h>
 
 #include <fk/model.h>
 #include <fk/ops.h>
+
+#include "models/rotary_table.h"
 
 /* ---- config */
 
 typedef struct llama_config {
     int64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers;
     int64_t num_attention_heads, num_key_value_heads, head_dim, max_position_embeddings;
-    double rms_norm_eps, rope_theta;
-    bool tie_word_embeddings, attention_bias;
+    double rms_norm_eps;
+    bool tie_word_embeddings;
+    bool qkv_bias, o_bias, qk_norm;
+    int64_t sliding_window, full_layers; /* window: 0 for none; how many first layers are without it */
 } llama_config;
+
+/* What sets the members of the family apart. */
+static fk_status read_variant(const fk_config *from, llama_config *c)
+{
+    const char *type = fk_config_string(from, "model_type");
+    bool mistral = type && strcmp(type, "mistral") == 0, qwen2 = type && strcmp(type, "qwen2") == 0;
+    bool qwen3 = type && strcmp(type, "qwen3") == 0, use_sliding_window = mistral, attention_bias = false;
+    if (!mistral) FK_TRY(fk_config_bool_optional(from, "attention_bias", &attention_bias));
+    c->qkv_bias = qwen2 || attention_bias; /* Qwen2 has these always, */
+    c->o_bias = !qwen2 && attention_bias;  /* and never this one */
+    c->qk_norm = qwen3;
+
+    if (qwen2 || qwen3) FK_TRY(fk_config_bool_optional(from, "use_sliding_window", &use_sliding_window));
+    c->sliding_window = c->full_layers = 0;
+    if (!use_sliding_window) return FK_OK;
+    FK_TRY(fk_config_int_optional(from, "sliding_window", 1, &c->sliding_window));
+    if (!mistral) FK_TRY(fk_config_int_optional(from, "max_window_layers", 0, &c->full_layers));
+    return FK_OK;
+}
+
+/* Keys that a query of layer l sees, 0 for all: layer_types says which layers have the window, or else max_window_layers. */
+static fk_status window_of_layer(const fk_config *from, const llama_config *c, int64_t l, int64_t *window)
+{
+    const char *type = fk_config_string_at(from, "layer_types", l);
+    *window = type || l < c->full_layers ? 0 : c->sliding_window;
+    if (!type || strcmp(type, "full_attention") == 0) return FK_OK;
+    *window = c->sliding_window;
+    if (strcmp(type, "sliding_attention") == 0) return FK_OK;
+    return fk_fail(FK_ERROR_UNSUPPORTED, "layer_types[%lld] is '%s', neither full_attention nor sliding_attention", (long long)l, type);
+}
 
 static fk_status read_config(const fk_config *from, llama_config *c)
 {
@@ -32,11 +67,9 @@ static fk_status read_config(const fk_config *from, llama_config *c)
     FK_TRY(fk_config_int_optional(from, "max_position_embeddings", 1, &c->max_position_embeddings));
     c->rms_norm_eps = 1e-6;
     FK_TRY(fk_config_float_optional(from, "rms_norm_eps", &c->rms_norm_eps));
-    c->rope_theta = 10000;
-    FK_TRY(fk_config_float_optional(from, "rope_theta", &c->rope_theta));
-    c->tie_word_embeddings = c->attention_bias = false;
+    c->tie_word_embeddings = false;
     FK_TRY(fk_config_bool_optional(from, "tie_word_embeddings", &c->tie_word_embeddings));
-    FK_TRY(fk_config_bool_optional(from, "attention_bias", &c->attention_bias));
+    FK_TRY(read_variant(from, c));
 
     if (c->num_attention_heads % c->num_key_value_heads != 0)
         return fk_fail(FK_ERROR_INVALID, "num_attention_heads %lld is no multiple of num_key_value_heads %lld",
@@ -56,61 +89,6 @@ static fk_status read_config(const fk_config *from, llama_config *c)
     return FK_OK;
 }
 
-/* ---- rotary positions */
-
-/* "llama3" scaling (transformers modeling_rope_utils): wavelengths above old_context/low turn `factor` times slower, those
- * below old_context/high stay, and between them the two frequencies mix linearly. */
-static fk_status scale_frequencies(const fk_config *scaling, int64_t half, double *frequencies)
-{
-    const char *type = fk_config_string(scaling, "rope_type");
-    if (!type) type = fk_config_string(scaling, "type");
-    if (!type) return fk_fail(FK_ERROR_INVALID, "rope_scaling has neither rope_type nor type");
-    if (strcmp(type, "default") == 0) return FK_OK;
-    double factor, low, high, old_context;
-    FK_TRY(fk_config_float(scaling, "factor", &factor));
-    if (!(factor >= 1)) return fk_fail(FK_ERROR_INVALID, "rope_scaling factor %g is below 1", factor);
-    if (strcmp(type, "linear") == 0) {
-        for (int64_t i = 0; i < half; i++) frequencies[i] /= factor;
-        return FK_OK;
-    }
-    if (strcmp(type, "llama3") != 0)
-        return fk_fail(FK_ERROR_UNSUPPORTED, "rope_scaling rope_type '%s' is none of default, linear, llama3", type);
-    FK_TRY(fk_config_float(scaling, "low_freq_factor", &low));
-    FK_TRY(fk_config_float(scaling, "high_freq_factor", &high));
-    FK_TRY(fk_config_float(scaling, "original_max_position_embeddings", &old_context));
-    if (!(high > low && low > 0))
-        return fk_fail(FK_ERROR_INVALID, "rope_scaling needs 0 < low_freq_factor %g < high_freq_factor %g", low, high);
-    for (int64_t i = 0; i < half; i++) {
-        double wavelength = 6.283185307179586 / frequencies[i];
-        double smooth = (old_context / wavelength - low) / (high - low);
-        smooth = fmin(fmax(smooth, 0), 1);
-        frequencies[i] = smooth * frequencies[i] + (1 - smooth) * frequencies[i] / factor;
-    }
-    return FK_OK;
-}
-
-/* cos_sin_cache [positions, head_dim]: cosines of all pairs, then sines; always float32, as in production. */
-static fk_status rotary_table(fk_weights *weights, const fk_config *from, const llama_config *c, fk_tensor *out)
-{
-    int64_t half = c->head_dim / 2, shape[2] = {c->max_position_embeddings, c->head_dim};
-    double *frequencies = fk_weights_alloc(weights, (size_t)half * sizeof *frequencies);
-    float *values = fk_weights_alloc(weights, (size_t)shape[0] * (size_t)shape[1] * sizeof *values);
-    if (!frequencies || !values) return fk_weights_status(weights);
-    for (int64_t i = 0; i < half; i++) frequencies[i] = pow(c->rope_theta, -(double)i / (double)half);
-    const fk_config *scaling = fk_config_object(from, "rope_scaling");
-    if (!scaling) scaling = fk_config_object(from, "rope_parameters");
-    if (scaling) FK_TRY(scale_frequencies(scaling, half, frequencies));
-    for (int64_t p = 0; p < shape[0]; p++)
-        for (int64_t i = 0; i < half; i++) {
-            /* The angle is float32 in production: position and frequency each rounded, then their product. */
-            float angle = (float)p * (float)frequencies[i];
-            values[p * shape[1] + i] = (float)cos((double)angle);
-            values[p * shape[1] + half + i] = (float)sin((double)angle);
-        }
-    *out = fk_weights_table(weights, FK_F32, 2, shape, values);
-    return fk_weights_status(weights);
-}
-
 /* ---- weights */
 
 typedef struct llama {
@@ -121,7 +99,7 @@ typedef struct llama {
     fk_parallel_lm_head_module lm_head;
 } llama;
 
-static void load_layer(fk_weights *weights, const llama_config *c, int64_t l, fk_tensor cos_sin_cache,
+static void load_layer(fk_weights *weights, const llama_config *c, int64_t l, int64_t sliding_window, fk_tensor cos_sin_cache,
                        fk_llama_decoder_module *layer)
 {
     const char *path = fk_weights_name(weights, "model.layers.%lld", (long long)l);
@@ -136,6 +114,7 @@ static void load_layer(fk_weights *weights, const llama_config *c, int64_t l, fk
         .num_heads = c->num_attention_heads,
         .num_kv_heads = c->num_key_value_heads,
         .head_size = c->head_dim,
+        .sliding_window = sliding_window,
         .rms_norm_eps = (float)c->rms_norm_eps,
         .is_first_layer = l == 0,
         .input_layernorm = fk_weights_get(weights, NAME("input_layernorm.weight"), 1, &d),
@@ -146,11 +125,12 @@ static void load_layer(fk_weights *weights, const llama_config *c, int64_t l, fk
         .gate_up_proj = fk_weights_merge(weights, 2, gate_up, 2, d),
         .down_proj = fk_weights_get(weights, NAME("mlp.down_proj.weight"), 2, (int64_t[]){d, c->intermediate_size}),
     };
-    if (!c->attention_bias) return;
     fk_weights_part qkv_bias[] = {{NAME("self_attn.q_proj.bias"), q}, {NAME("self_attn.k_proj.bias"), k},
                                   {NAME("self_attn.v_proj.bias"), k}};
-    layer->qkv_bias = fk_weights_merge(weights, 3, qkv_bias, 1, 1);
-    layer->o_bias = fk_weights_get(weights, NAME("self_attn.o_proj.bias"), 1, &d);
+    if (c->qkv_bias) layer->qkv_bias = fk_weights_merge(weights, 3, qkv_bias, 1, 1);
+    if (c->o_bias) layer->o_bias = fk_weights_get(weights, NAME("self_attn.o_proj.bias"), 1, &d);
+    if (c->qk_norm) layer->q_norm = fk_weights_get(weights, NAME("self_attn.q_norm.weight"), 1, &c->head_dim);
+    if (c->qk_norm) layer->k_norm = fk_weights_get(weights, NAME("self_attn.k_norm.weight"), 1, &c->head_dim);
 #undef NAME
 }
 
@@ -163,12 +143,16 @@ static fk_status create(fk_weights *weights, const fk_config *from, void **model
     m->layers = fk_weights_alloc(weights, (size_t)c->num_hidden_layers * sizeof *m->layers);
     if (!m->layers) return fk_weights_status(weights);
     fk_tensor cos_sin_cache;
-    FK_TRY(rotary_table(weights, from, c, &cos_sin_cache));
+    FK_TRY(fk_rotary_table(weights, from, c->head_dim, &c->max_position_embeddings, &cos_sin_cache));
 
     int64_t table[2] = {c->vocab_size, c->hidden_size};
     m->embed_tokens = (fk_vocab_parallel_embedding_module){
         .path = "model.embed_tokens", .weight = fk_weights_get(weights, "model.embed_tokens.weight", 2, table)};
-    for (int64_t l = 0; l < c->num_hidden_layers; l++) load_layer(weights, c, l, cos_sin_cache, &m->layers[l]);
+    for (int64_t l = 0; l < c->num_hidden_layers; l++) {
+        int64_t sliding_window;
+        FK_TRY(window_of_layer(from, c, l, &sliding_window));
+        load_layer(weights, c, l, sliding_window, cos_sin_cache, &m->layers[l]);
+    }
     m->norm = fk_weights_get(weights, "model.norm.weight", 1, &c->hidden_size);
     m->lm_head = (fk_parallel_lm_head_module){
         .path = "lm_head", .weight = c->tie_word_embeddings ? m->embed_tokens.weight
@@ -201,7 +185,7 @@ static fk_tensor forward(fk_ctx *ctx, const void *model, const fk_batch *b, cons
     return fk_parallel_lm_head(ctx, &m->lm_head, last).logits;
 }
 
-static const char *const model_types[] = {"llama", NULL};
+static const char *const model_types[] = {"llama", "mistral", "qwen2", "qwen3", NULL};
 
 extern const fk_model_class fk_llama_class;
 const fk_model_class fk_llama_class = {

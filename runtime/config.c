@@ -85,6 +85,11 @@ const char *fk_config_string(const fk_config *config, const char *field)
     return json_string_value(field_of(config, field));
 }
 
+const char *fk_config_string_at(const fk_config *config, const char *field, int64_t index)
+{
+    return json_string_value(json_array_get(field_of(config, field), (size_t)index));
+}
+
 const fk_config *fk_config_object(const fk_config *config, const char *field)
 {
     const json_t *value = field_of(config, field);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* models/llama.c against transformers' LlamaForCausalLM on tiny seeded models, with and without rope scaling, tied and
- * untied head (tools/reference/llama_tiny.py says what the goldens hold). Intermediate results are taken at the door, where
+/* models/llama.c against transformers on tiny seeded models: Llama with several rope scalings, tied and untied head; Mistral,
+ * Qwen2 and Qwen3 (tools/reference/llama_tiny.py says what the goldens hold). Intermediate results are taken at the door, where
  * the layers call their operators. The batch is built by hand here: both sequences at once or alone, whole or in chunks, in
  * scattered cache blocks of several sizes. */
 #include <setjmp.h>
@@ -26,7 +26,8 @@
 
 enum { SEQUENCES = 2, MAX_TOKENS = 37, KEPT = 16 };
 static const char *const names[SEQUENCES] = {"long", "short"};
-static const char *const files[] = {"llama_tiny", "llama_tiny_rope_llama3"};
+static const char *const files[] = {"llama_tiny",   "llama_tiny_rope_llama3", "llama_tiny_yarn",
+                                    "mistral_tiny", "qwen2_tiny",             "qwen3_tiny"};
 
 #define F32_TOLERANCE 2e-5 /* of the RMS of the golden tensor, largest difference: the issue's */
 #define BF16_FACTOR 1.5    /* our error against theirs, both against float32 arithmetic on bf16 weights */

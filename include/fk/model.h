@@ -25,6 +25,8 @@ fk_status fk_config_float_optional(const fk_config *config, const char *field, d
 fk_status fk_config_bool_optional(const fk_config *config, const char *field, bool *out);
 /* The text of a field, NULL when absent, null or no string; lives as long as the config. */
 const char *fk_config_string(const fk_config *config, const char *field);
+/* Element `index` of a field that is an array ("layer_types"); NULL past its end and where fk_config_string is NULL. */
+const char *fk_config_string_at(const fk_config *config, const char *field, int64_t index);
 /* A nested object ("rope_scaling"), NULL when absent or null. */
 const fk_config *fk_config_object(const fk_config *config, const char *field);
 
@@ -103,7 +105,7 @@ struct fk_chat_template;
 
 typedef struct fk_model_options {
     fk_device device;
-    fk_dtype dtype;          /* FK_NONE: float32 on the CPU, bfloat16 on a device */
+    fk_dtype dtype;          /* FK_NONE: float32 on the CPU; on a device float16 for a float16 checkpoint, else bfloat16 */
     uint64_t seed;           /* of seeded weights */
     int64_t max_layers;      /* 0: all; else the first so many, for quick runs */
     const char *cache_dir;   /* where assets are; NULL: FK_CACHE and its defaults */
