@@ -40,18 +40,22 @@ static fk_status store(const fkp_option_set *set, const fkp_option *option, cons
     case FKP_OPT_OPTIONAL:
         *(const char **)at = text;
         return FK_OK;
-    case FKP_OPT_INT: {
+    case FKP_OPT_INT:
+    case FKP_OPT_GIVEN_INT: {
         long long value = strtoll(text, &end, 10);
         if (end == text || *end || errno || !in_range(option, (double)value))
             return fail_number(option, text, "a whole number");
-        *(int64_t *)at = value;
+        if (option->type == FKP_OPT_INT) *(int64_t *)at = value;
+        else *(fkp_given_int *)at = (fkp_given_int){true, value};
         return FK_OK;
     }
-    case FKP_OPT_REAL: {
+    case FKP_OPT_REAL:
+    case FKP_OPT_GIVEN_REAL: {
         double value = strtod(text, &end);
         if (end == text || *end || !isfinite(value) || !in_range(option, value))
             return fail_number(option, text, "a number");
-        *(double *)at = value;
+        if (option->type == FKP_OPT_REAL) *(double *)at = value;
+        else *(fkp_given_real *)at = (fkp_given_real){true, value};
         return FK_OK;
     }
     case FKP_OPT_LIST: {

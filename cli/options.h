@@ -16,6 +16,8 @@ typedef enum fkp_option_type {
     FKP_OPT_OPTIONAL, /* const char *: NULL when not given, "" for --x, the value of --x=value */
     FKP_OPT_INT,      /* int64_t */
     FKP_OPT_REAL,     /* double */
+    FKP_OPT_GIVEN_INT,  /* fkp_given_int: knows whether it was given */
+    FKP_OPT_GIVEN_REAL, /* fkp_given_real */
     FKP_OPT_LIST      /* fkp_list: may be given many times */
 } fkp_option_type;
 
@@ -23,6 +25,17 @@ typedef struct fkp_list {
     const char **items;
     int count;
 } fkp_list;
+
+/* Numbers whose absence means something. */
+typedef struct fkp_given_int {
+    bool given;
+    int64_t value;
+} fkp_given_int;
+
+typedef struct fkp_given_real {
+    bool given;
+    double value;
+} fkp_given_real;
 
 typedef struct fkp_option {
     const char *name; /* without the dashes */

@@ -14,6 +14,7 @@
 #include "cli/model_input.h"
 #include "cli/output.h"
 #include "runtime/engine.h"
+#include "runtime/generation.h"
 #include "runtime/prompt.h"
 #include "runtime/trace.h"
 #include "text/detokenizer.h"
@@ -22,23 +23,24 @@
 typedef struct run_options {
     const char *model, *dtype, *prompt, *prompt_ids, *file, *system, *trace, *candidates, *output;
     bool raw, ignore_eos, references_only;
-    int64_t max_tokens, top_k, logits;
-    double temperature, top_p;
+    int64_t max_tokens, logits;
+    fkp_given_int top_k;
+    fkp_given_real temperature, top_p; /* not given: as the model's generation_config says */
     fkp_list stop;
 } run_options;
 
 #define AT(field) offsetof(run_options, field)
 static const fkp_option options[] = {
-    {"model", FKP_OPT_STRING, AT(model), "M|PATH", "smollm2-135m, llama:tiny, a GGUF file (list models)", .max = 0},
+    {"model", FKP_OPT_STRING, AT(model), "M|PATH", "smollm2-135m, llama:tiny, a GGUF file, a Hugging Face folder (list models)", .max = 0},
     {"prompt", FKP_OPT_STRING, AT(prompt), "T", "what to say; without it --file, --prompt-ids or stdin", .letter = 0},
     {"prompt-ids", FKP_OPT_STRING, AT(prompt_ids), "1,2", "the prompt as token ids", .letter = 0},
     {"file", FKP_OPT_STRING, AT(file), "F", "the prompt from a file; - is stdin", .letter = 0},
     {"raw", FKP_OPT_FLAG, AT(raw), NULL, "continue the prompt as it is, without the model's chat template", .letter = 0},
     {"system", FKP_OPT_STRING, AT(system), "T", "system message of the chat", .letter = 0},
     {"max-tokens", FKP_OPT_INT, AT(max_tokens), "N", "most new tokens; 0: to the end of the context", "256", .min = 0, .max = 1e9},
-    {"temperature", FKP_OPT_REAL, AT(temperature), "X", "0 takes the most probable token, more is bolder", "0", .min = 0, .max = 100},
-    {"top-p", FKP_OPT_REAL, AT(top_p), "P", "sample from the most probable tokens of this share", "1", .min = 0, .max = 1},
-    {"top-k", FKP_OPT_INT, AT(top_k), "K", "sample from so many tokens; 0: all", "0", .min = 0, .max = 1e9},
+    {"temperature", FKP_OPT_GIVEN_REAL, AT(temperature), "X", "0 takes the most probable token, more is bolder; not given, as the model's authors say (generation_config.json), else 0", .min = 0, .max = 100},
+    {"top-p", FKP_OPT_GIVEN_REAL, AT(top_p), "P", "sample from the most probable tokens of this share; 1: all", .min = 0, .max = 1},
+    {"top-k", FKP_OPT_GIVEN_INT, AT(top_k), "K", "sample from so many tokens; 0: all", .min = 0, .max = 1e9},
     {"stop", FKP_OPT_LIST, AT(stop), "T", "end before this text; may be given several times", .letter = 0},
     {"ignore-eos", FKP_OPT_FLAG, AT(ignore_eos), NULL, "go on when the model ends its answer", .letter = 0},
     {"logits", FKP_OPT_INT, AT(logits), "N", "also show the N largest logits after the prompt", "0", .min = 0, .max = 1e9},
@@ -232,15 +234,16 @@ static fk_status generate(session *s)
 {
     const run_options *o = s->o;
     int64_t number;
+    fk_sampling sampling;
+    FK_TRY(fk_generation_sampling(fk_model_config(s->model), &sampling));
+    if (o->temperature.given) sampling.temperature = (float)o->temperature.value;
+    if (o->top_p.given) sampling.top_p = (float)o->top_p.value;
+    if (o->top_k.given) sampling.top_k = (int32_t)o->top_k.value;
+    sampling.seed = s->cli->common.seed < 0 ? 0 : s->cli->common.seed;
+    sampling.max_tokens = o->max_tokens;
+    sampling.ignore_eos = o->ignore_eos;
     fk_engine_keep_logits(s->engine, o->logits > 0);
-    FK_TRY(fk_engine_add(s->engine, s->prompt.ids, s->prompt.count,
-                         &(fk_sampling){.temperature = (float)o->temperature,
-                                        .top_p = (float)o->top_p,
-                                        .top_k = (int32_t)o->top_k,
-                                        .seed = s->cli->common.seed < 0 ? 0 : s->cli->common.seed,
-                                        .max_tokens = o->max_tokens,
-                                        .ignore_eos = o->ignore_eos},
-                         &number));
+    FK_TRY(fk_engine_add(s->engine, s->prompt.ids, s->prompt.count, &sampling, &number));
     while (!fk_engine_idle(s->engine)) {
         FK_TRY(fkp_interrupt_check());
         FK_TRY(take_step(s, number));

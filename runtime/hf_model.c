@@ -12,10 +12,19 @@
 #include "core/json.h"
 #include "core/names.h"
 
-/* transformers' class, and the model_type that models here go by. */
-static const struct {
-    const char *architecture, *model_type;
-} supported[] = {{"LlamaForCausalLM", "llama"}};
+/* transformers' class, the model_type that models here go by, and what the class takes for fields that config.json leaves
+ * out (not those it says null for): sliding_window null is no window, an absent one 4096 keys. */
+static const struct supported {
+    const char *architecture, *model_type, *defaults;
+} supported[] = {
+    {"LlamaForCausalLM", "llama", "{\"max_position_embeddings\":2048}"},
+    {"MistralForCausalLM", "mistral", "{\"max_position_embeddings\":131072,\"num_key_value_heads\":8,\"sliding_window\":4096}"},
+    {"Qwen2ForCausalLM", "qwen2",
+     "{\"max_position_embeddings\":32768,\"num_key_value_heads\":32,\"sliding_window\":4096,\"max_window_layers\":28}"},
+    {"Qwen3ForCausalLM", "qwen3",
+     "{\"max_position_embeddings\":32768,\"num_key_value_heads\":32,\"head_dim\":128,\"sliding_window\":4096,"
+     "\"max_window_layers\":28}"},
+};
 #define SUPPORTED_COUNT (sizeof supported / sizeof supported[0])
 
 static fk_status load_json(const char *folder, const char *name, json_t **object)
@@ -38,27 +47,48 @@ static fk_status load_json(const char *folder, const char *name, json_t **object
     return status;
 }
 
-/* model_type by the first supported name of architectures; a config without that field keeps its model_type. */
-static fk_status check_architecture(json_t *config)
+/* Entry of `supported` for a class name or a model_type; NULL when there is none. */
+static const struct supported *find_supported(const char *architecture, const char *model_type)
 {
-    const json_t *names = json_object_get(config, "architectures");
-    if (!names || json_is_null(names)) return FK_OK;
+    for (size_t s = 0; s < SUPPORTED_COUNT; s++) {
+        if (architecture && strcmp(architecture, supported[s].architecture) == 0) return &supported[s];
+        if (model_type && strcmp(model_type, supported[s].model_type) == 0) return &supported[s];
+    }
+    return NULL;
+}
+
+static fk_status unsupported(const char *field, const json_t *value)
+{
     char known[200] = "", quoted[FKP_QUOTED_SIZE];
     size_t used = 0;
-    for (size_t s = 0; s < SUPPORTED_COUNT; s++) {
-        for (size_t i = 0; i < json_array_size(names); i++) {
-            const char *name = json_string_value(json_array_get(names, i));
-            if (!name || strcmp(name, supported[s].architecture) != 0) continue;
-            json_object_set_new(config, "model_type", json_string(supported[s].model_type));
-            return FK_OK;
-        }
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", s ? ", " : "", supported[s].architecture);
-    }
-    char *text = json_dumps(names, JSON_COMPACT | JSON_ENCODE_ANY);
-    fk_status status = fk_fail(FK_ERROR_UNSUPPORTED, "config field architectures is %s; supported: %s",
-                               fkp_quote(quoted, text ? text : "?", text ? strlen(text) : 1), known);
+    for (size_t s = 0; s < SUPPORTED_COUNT; s++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", s ? ", " : "",
+                                 strcmp(field, "architectures") == 0 ? supported[s].architecture : supported[s].model_type);
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    fk_status status = fk_fail(FK_ERROR_UNSUPPORTED, "config field %s is %s; supported: %s", field,
+                               text ? fkp_quote(quoted, text, strlen(text)) : "absent", known);
     free(text);
     return status;
+}
+
+/* model_type by the first supported name of architectures, else as it is; then the class's defaults for absent fields. */
+static fk_status settle_architecture(json_t *config)
+{
+    const json_t *names = json_object_get(config, "architectures"), *type = json_object_get(config, "model_type");
+    const struct supported *class = NULL;
+    if (names && !json_is_null(names)) {
+        for (size_t i = 0; i < json_array_size(names) && !class; i++)
+            class = find_supported(json_string_value(json_array_get(names, i)), NULL);
+        if (!class) return unsupported("architectures", names);
+    } else {
+        class = find_supported(NULL, json_string_value(type));
+        if (!class) return unsupported("model_type", type);
+    }
+    json_t *defaults = json_loads(class->defaults, 0, NULL);
+    int failed = !defaults || json_object_set_new(config, "model_type", json_string(class->model_type)) ||
+                 json_object_update_missing(config, defaults);
+    json_decref(defaults);
+    return failed ? fk_fail(FK_ERROR_MEMORY, "out of memory for a config") : FK_OK;
 }
 
 /* Adds the ids of a config's eos_token_id, an integer, an array of them or null, to `ids`, each once. */
@@ -78,12 +108,24 @@ static fk_status add_eos(const json_t *from, const char *file, json_t *ids)
     return FK_OK;
 }
 
-static fk_status unify(json_t *config, const json_t *generation)
+/* A file of 16-bit floats or wider has no quantization_config; what it holds else would be read wrongly. */
+static fk_status check_quantization(const json_t *config)
 {
-    FK_TRY(check_architecture(config));
+    const json_t *quantization = json_object_get(config, "quantization_config");
+    if (!quantization || json_is_null(quantization)) return FK_OK;
+    const char *method = json_string_value(json_object_get(quantization, "quant_method"));
+    char quoted[FKP_QUOTED_SIZE];
+    return fk_fail(FK_ERROR_UNSUPPORTED, "config field quantization_config names quant_method %s; quantized folders are not read",
+                   method ? fkp_quote(quoted, method, strlen(method)) : "not");
+}
+
+static fk_status unify(json_t *config, json_t *generation)
+{
+    FK_TRY(settle_architecture(config));
+    FK_TRY(check_quantization(config));
     json_t *rope = json_object_get(config, "rope_parameters"), *theta = json_object_get(rope, "rope_theta");
-    json_t *outer = json_object_get(config, "rope_theta"), *type = json_object_get(config, "torch_dtype");
-    if (theta && (!outer || json_is_null(outer))) json_object_set(config, "rope_theta", theta);
+    json_t *type = json_object_get(config, "torch_dtype");
+    if (theta && !json_is_null(theta)) json_object_set(config, "rope_theta", theta);
     if (!type || json_is_null(type)) {
         type = json_object_get(config, "dtype");
         if (type) json_object_set(config, "torch_dtype", type);
@@ -92,6 +134,7 @@ static fk_status unify(json_t *config, const json_t *generation)
     fk_status status = add_eos(config, "config.json", ids);
     if (status == FK_OK) status = add_eos(generation, "generation_config.json", ids);
     if (status == FK_OK) json_object_set(config, "eos_token_id", ids);
+    if (status == FK_OK && generation) json_object_set(config, "generation_config", generation);
     json_decref(ids);
     return status;
 }

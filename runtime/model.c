@@ -144,6 +144,15 @@ static fk_status load(fk_model *m, fk_backend *backend)
     return backend->stream_synchronize(backend, NULL);
 }
 
+/* Float32 holds all that is read and CPUs have time for it; devices take the checkpoint's own 16 bits, bfloat16 where it has
+ * none. */
+static fk_dtype default_dtype(const fk_model *m)
+{
+    if (m->options.device.type == FK_CPU) return FK_F32;
+    const char *type = fk_config_string(fk_config_from_json(m->config), "torch_dtype");
+    return type && strcmp(type, "float16") == 0 ? FK_F16 : FK_BF16;
+}
+
 fk_status fk_model_open(const char *name, const fk_model_options *options, fk_model **out)
 {
     struct timespec start, end;
@@ -155,8 +164,8 @@ fk_status fk_model_open(const char *name, const fk_model_options *options, fk_mo
     if (!m) return fk_fail(FK_ERROR_MEMORY, "out of memory for a model");
     snprintf(m->name, sizeof m->name, "%s", name);
     m->options = *options;
-    if (m->options.dtype == FK_NONE) m->options.dtype = options->device.type == FK_CPU ? FK_F32 : FK_BF16;
     fk_status status = resolve(m, name);
+    if (m->options.dtype == FK_NONE && status == FK_OK) m->options.dtype = default_dtype(m);
     if (status == FK_OK) status = load(m, backend);
     if (status != FK_OK) {
         fk_model_close(m);

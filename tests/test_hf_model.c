@@ -171,11 +171,14 @@ static void test_bad_configs(void **state)
     static const struct {
         const char *config, *generation, *needle;
     } cases[] = {
-        {"{\"architectures\":[\"FooForCausalLM\"]}", NULL, "[\"FooForCausalLM\"]'; supported: LlamaForCausalLM"},
+        {"{\"architectures\":[\"FooForCausalLM\"]}", NULL, "[\"FooForCausalLM\"]'; supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM"},
         {"{\"architectures\":\"LlamaForCausalLM\"}", NULL, "architectures"},
-        {"{\"eos_token_id\":\"2\"}", NULL, "config.json: eos_token_id"},
-        {"{\"eos_token_id\":[2,-1]}", NULL, "config.json: eos_token_id"},
-        {"{\"eos_token_id\":2}", "{\"eos_token_id\":[[2]]}", "generation_config.json: eos_token_id"},
+        {"{\"model_type\":\"llama\",\"eos_token_id\":\"2\"}", NULL, "config.json: eos_token_id"},
+        {"{\"model_type\":\"llama\",\"eos_token_id\":[2,-1]}", NULL, "config.json: eos_token_id"},
+        {"{\"model_type\":\"llama\",\"eos_token_id\":2}", "{\"eos_token_id\":[[2]]}", "generation_config.json: eos_token_id"},
+        {"{\"model_type\":\"gpt2\"}", NULL, "config field model_type is '\"gpt2\"'; supported: llama, mistral, qwen2, qwen3"},
+        {"{\"quantization_config\":{}}", NULL, "config field model_type is absent; supported: llama"},
+        {"{\"model_type\":\"llama\",\"quantization_config\":{\"quant_method\":\"gptq\"}}", NULL, "quant_method 'gptq'"},
         {"{}", "[]", "generation_config.json is no JSON object"},
         {"[]", NULL, "config.json is no JSON object"},
         {"{", NULL, "config.json"},

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading generation_config.json; field names and defaults are those of transformers' GenerationConfig. */
+#include "runtime/generation.h"
+
+#include <string.h>
+
+static fk_status out_of_range(const char *field, double value, const char *expected)
+{
+    return fk_fail(FK_ERROR_INVALID, "generation_config.json: %s is %g, expected %s", field, value, expected);
+}
+
+fk_status fk_generation_sampling(const fk_config *config, fk_sampling *sampling)
+{
+    memset(sampling, 0, sizeof *sampling);
+    sampling->top_p = 1;
+    const fk_config *from = fk_config_object(config, "generation_config");
+    if (!from) return FK_OK;
+    bool do_sample = false;
+    FK_TRY(fk_config_bool_optional(from, "do_sample", &do_sample));
+    double temperature = 1, top_p = 1;
+    int64_t top_k = do_sample ? 50 : 0;
+    FK_TRY(fk_config_float_optional(from, "temperature", &temperature));
+    FK_TRY(fk_config_float_optional(from, "top_p", &top_p));
+    FK_TRY(fk_config_int_optional(from, "top_k", -1, &top_k));
+    if (!(temperature >= 0 && temperature <= 100)) return out_of_range("temperature", temperature, "0 to 100");
+    if (!(top_p >= 0 && top_p <= 1)) return out_of_range("top_p", top_p, "0 to 1");
+    sampling->temperature = do_sample ? (float)temperature : 0;
+    sampling->top_p = (float)top_p;
+    sampling->top_k = top_k > 0 ? (int32_t)top_k : 0;
+    return FK_OK;
+}
