@@ -121,14 +121,27 @@ static size_t find_shard(const fk_checkpoint *c, const char *name)
     return low;
 }
 
-/* Every listed tensor stands in its shard and in no other. */
+/* Some writers say it in floating point. */
+static fk_status check_total_size(const fk_checkpoint *c, size_t bytes)
+{
+    const json_t *total = json_object_get(json_object_get(c->index, "metadata"), "total_size");
+    if (!total || json_is_null(total)) return FK_OK;
+    if (!json_is_number(total)) return fk_fail(FK_ERROR_INVALID, "metadata.total_size is no number");
+    bool equal = json_is_integer(total) ? json_integer_value(total) >= 0 && (uint64_t)json_integer_value(total) == bytes
+                                        : json_real_value(total) == (double)bytes;
+    if (equal) return FK_OK;
+    return fk_fail(FK_ERROR_INVALID, "metadata.total_size is %.0f, but the listed tensors have %zu bytes", json_number_value(total),
+                   bytes);
+}
+
+/* Every listed tensor stands in its shard and in no other, and their sizes add up. */
 static fk_status match(fk_checkpoint *c, json_t *map)
 {
     char quoted[FKP_QUOTED_SIZE];
     const char *name;
     json_t *value;
     fk_tensor tensor;
-    size_t count = 0, shard_of;
+    size_t count = 0, shard_of, bytes = 0;
     c->names = malloc((c->tensor_count + 1) * sizeof *c->names);
     if (!c->names) return out_of_memory(c);
     json_object_foreach(map, name, value)
@@ -137,8 +150,10 @@ static fk_status match(fk_checkpoint *c, json_t *map)
         if (fk_safetensors_find(c->shards[s].file, name, &tensor) != FK_OK)
             return fk_fail(FK_ERROR_INVALID, "tensor %s is not in shard '%s', where the index puts it",
                            fkp_quote(quoted, name, strlen(name)), c->shards[s].name);
+        bytes += fk_tensor_nbytes(&tensor); /* distinct parts of mapped files: no overflow */
         c->names[count++] = (fkp_name_ref){name, s};
     }
+    FK_TRY(check_total_size(c, bytes));
     fkp_names_sort(c->names, count); /* duplicate keys do not pass the JSON parser */
     for (size_t s = 0; s < c->shard_count; s++)
         for (size_t i = 0; i < fk_safetensors_count(c->shards[s].file); i++) {

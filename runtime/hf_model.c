@@ -115,8 +115,8 @@ static fk_status check_quantization(const json_t *config)
     if (!quantization || json_is_null(quantization)) return FK_OK;
     const char *method = json_string_value(json_object_get(quantization, "quant_method"));
     char quoted[FKP_QUOTED_SIZE];
-    return fk_fail(FK_ERROR_UNSUPPORTED, "config field quantization_config names quant_method %s; quantized folders are not read",
-                   method ? fkp_quote(quoted, method, strlen(method)) : "not");
+    return fk_fail(FK_ERROR_UNSUPPORTED, "config field quantization_config has quant_method %s; quantized folders are not read",
+                   method ? fkp_quote(quoted, method, strlen(method)) : "unset");
 }
 
 static fk_status unify(json_t *config, json_t *generation)
