@@ -328,12 +328,12 @@ static fk_status place_data(fk_gguf *g, size_t at)
     FK_TRY(read_alignment(g, &alignment));
     if (g->tensor_count == 0) return FK_OK; /* nothing need follow the header */
     size_t padding = (alignment - at % alignment) % alignment;
-    if (padding > g->size - at)
+    if (padding > g->map.size - at)
         return fk_fail(FK_ERROR_INVALID,
                        "truncated: tensor data start at byte %zu, but the file has %zu bytes", at + padding,
-                       g->size);
-    const uint8_t *start = g->data + at + padding;
-    size_t room = g->size - at - padding;
+                       g->map.size);
+    const uint8_t *start = g->map.data + at + padding;
+    size_t room = g->map.size - at - padding;
     for (size_t i = 0; i < g->tensor_count; i++) {
         fkp_gguf_entry *e = &g->entries[i];
         fk_gguf_tensor *t = &e->tensor;
@@ -369,7 +369,7 @@ static fk_status parse_version(cursor *c, uint32_t *version)
 
 static fk_status parse(fk_gguf *g)
 {
-    cursor c = {g->data, g->size, 0};
+    cursor c = {g->map.data, g->map.size, 0};
     uint64_t tensor_count = 0, key_count = 0;
     FK_TRY(parse_version(&c, &g->version));
     FK_TRY(take_u64(&c, "tensor count", &tensor_count));
@@ -387,44 +387,29 @@ static fk_status parse(fk_gguf *g)
     return place_data(g, c.at);
 }
 
-/* Takes over `map`, also on failure. */
-static fk_status open_map(fkp_file_map map, const void *data, size_t size, const char *name, fk_gguf **out)
+/* Reads what is mapped, or says why nothing is. */
+static fk_status finish_open(fk_gguf *g, fk_status mapped, fk_gguf **out)
 {
-    fk_status status;
-    fk_gguf *g = calloc(1, sizeof *g);
-    char *path = strdup(name);
-    if (!g || !path) {
-        free(g);
-        free(path);
-        fkp_file_map_close(&map);
-        return fk_fail(FK_ERROR_MEMORY, "%s: out of memory", name);
-    }
-    g->path = path;
-    g->map = map;
-    g->data = data;
-    g->size = size;
-    status = parse(g);
-    if (status != FK_OK) {
-        fk_fail_context(status, "%s", name);
-        fk_gguf_close(g);
-        return status;
-    }
-    *out = g;
-    return FK_OK;
+    fk_status status = mapped == FK_OK ? fk_fail_context(parse(g), "%s", g->map.name) : mapped;
+    if (status == FK_OK) *out = g;
+    else fk_gguf_close(g);
+    return status;
 }
 
 fk_status fkp_gguf_open_bytes(const void *data, size_t size, const char *name, fk_gguf **out)
 {
+    fk_gguf *g = calloc(1, sizeof *g);
     *out = NULL;
-    return open_map((fkp_file_map){0}, data, size, name, out);
+    if (!g) return fk_fail(FK_ERROR_MEMORY, "%s: out of memory", name);
+    return finish_open(g, fkp_file_map_wrap(&g->map, name, data, size), out);
 }
 
 fk_status fk_gguf_open(const char *path, fk_gguf **out)
 {
-    fkp_file_map map;
+    fk_gguf *g = calloc(1, sizeof *g);
     *out = NULL;
-    FK_TRY(fkp_file_map_open(&map, path));
-    return open_map(map, map.data, map.size, path, out);
+    if (!g) return fk_fail(FK_ERROR_MEMORY, "%s: out of memory", path);
+    return finish_open(g, fkp_file_map_open(&g->map, path), out);
 }
 
 void fk_gguf_close(fk_gguf *gguf)
@@ -439,7 +424,6 @@ void fk_gguf_close(fk_gguf *gguf)
     free(gguf->entries);
     free(gguf->key_index);
     free(gguf->tensor_index);
-    free(gguf->path);
     fkp_file_map_close(&gguf->map);
     free(gguf);
 }

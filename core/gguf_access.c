@@ -93,7 +93,7 @@ static fk_status find_value(const fk_gguf *g, const char *key, const fkp_gguf_va
 {
     size_t i;
     if (!fkp_names_find(g->key_index, g->key_count, key, &i))
-        return fk_fail(FK_ERROR_MISSING, "%s: no metadata '%s'", g->path, key);
+        return fk_fail(FK_ERROR_MISSING, "%s: no metadata '%s'", g->map.name, key);
     *out = &g->values[i];
     return FK_OK;
 }
@@ -101,7 +101,7 @@ static fk_status find_value(const fk_gguf *g, const char *key, const fkp_gguf_va
 static fk_status wrong_type(const fk_gguf *g, const fkp_gguf_value *value, const char *wanted)
 {
     bool array = value->type == FK_GGUF_ARRAY;
-    return fk_fail(FK_ERROR_INVALID, "%s: metadata '%s' has type %s%s, not %s", g->path, value->key,
+    return fk_fail(FK_ERROR_INVALID, "%s: metadata '%s' has type %s%s, not %s", g->map.name, value->key,
                    array ? "array of " : "", types[array ? value->element : value->type].name, wanted);
 }
 
@@ -121,7 +121,7 @@ fk_status fk_gguf_get_u64(const fk_gguf *gguf, const char *key, uint64_t *out)
     if (!is_integer(value->type)) return wrong_type(gguf, value, "an integer");
     uint64_t bits = load_integer(value->type, value->data);
     if (is_signed(value->type) && (int64_t)bits < 0)
-        return fk_fail(FK_ERROR_INVALID, "%s: metadata '%s' is %lld, below 0", gguf->path, key,
+        return fk_fail(FK_ERROR_INVALID, "%s: metadata '%s' is %lld, below 0", gguf->map.name, key,
                        (long long)bits);
     *out = bits;
     return FK_OK;
@@ -134,7 +134,7 @@ fk_status fk_gguf_get_i64(const fk_gguf *gguf, const char *key, int64_t *out)
     if (!is_integer(value->type)) return wrong_type(gguf, value, "an integer");
     uint64_t bits = load_integer(value->type, value->data);
     if (!is_signed(value->type) && bits > INT64_MAX)
-        return fk_fail(FK_ERROR_INVALID, "%s: metadata '%s' is %llu, above 2^63 - 1", gguf->path, key,
+        return fk_fail(FK_ERROR_INVALID, "%s: metadata '%s' is %llu, above 2^63 - 1", gguf->map.name, key,
                        (unsigned long long)bits);
     *out = (int64_t)bits;
     return FK_OK;
@@ -219,7 +219,7 @@ fk_status fk_gguf_find(const fk_gguf *gguf, const char *name, const fk_gguf_tens
 {
     size_t i;
     if (!fkp_names_find(gguf->tensor_index, gguf->tensor_count, name, &i))
-        return fk_fail(FK_ERROR_MISSING, "%s: no tensor '%s'", gguf->path, name);
+        return fk_fail(FK_ERROR_MISSING, "%s: no tensor '%s'", gguf->map.name, name);
     *out = &gguf->entries[i].tensor;
     return FK_OK;
 }
@@ -228,7 +228,7 @@ static fk_status unsupported(const fk_gguf *g, const fk_gguf_tensor *t)
 {
     char quoted[FKP_QUOTED_SIZE];
     const fk_qtype_info *info = fk_qtype_describe(t->type);
-    return fk_fail(FK_ERROR_UNSUPPORTED, "%s: tensor %s has type %s (%u), which is not implemented", g->path,
+    return fk_fail(FK_ERROR_UNSUPPORTED, "%s: tensor %s has type %s (%u), which is not implemented", g->map.name,
                    fkp_quote(quoted, t->name, strlen(t->name)), info ? info->name : "unknown", t->type);
 }
 
@@ -265,7 +265,7 @@ fk_status fk_gguf_dequantize(const fk_gguf *gguf, const fk_gguf_tensor *tensor, 
     int64_t rows = 1, cols = tensor->ndim > 0 ? tensor->shape[tensor->ndim - 1] : 1;
     for (int i = 0; i + 1 < tensor->ndim; i++) rows *= tensor->shape[i];
     if (begin < 0 || begin > end || end > rows)
-        return fk_fail(FK_ERROR_INVALID, "%s: rows %lld to %lld of tensor '%s', which has %lld", gguf->path,
+        return fk_fail(FK_ERROR_INVALID, "%s: rows %lld to %lld of tensor '%s', which has %lld", gguf->map.name,
                        (long long)begin, (long long)end, tensor->name, (long long)rows);
     fk_dequantize_rows(tensor->type, tensor->data, cols, begin, end, out);
     return FK_OK;

@@ -24,10 +24,7 @@ typedef struct fkp_gguf_entry {
 } fkp_gguf_entry;
 
 struct fk_gguf {
-    char *path;       /* for messages */
-    fkp_file_map map; /* empty when the bytes are borrowed */
-    const uint8_t *data;
-    size_t size;
+    fkp_file_map map;
     uint32_t version;
     size_t key_count, tensor_count;
     fkp_gguf_value *values;

@@ -25,8 +25,7 @@ typedef struct slot { /* a tensor while the header is read */
 } slot;
 
 struct fk_safetensors {
-    char *path;       /* for messages */
-    fkp_file_map map; /* empty when the bytes are borrowed */
+    fkp_file_map map;
     size_t count, metadata_count;
     fk_safetensors_entry *entries;
     fk_safetensors_metadata_pair *metadata;
@@ -271,8 +270,10 @@ done:
     return status;
 }
 
-static fk_status parse(fk_safetensors *f, const uint8_t *bytes, size_t size)
+static fk_status parse(fk_safetensors *f)
 {
+    const uint8_t *bytes = f->map.data;
+    size_t size = f->map.size;
     /* A header of the largest size holds about 2 million tensors of 8 values; its depth is 3, unknown fields
      * ignored. */
     const fkp_json_limits limits = {.max_depth = 16, .max_values = 32000000};
@@ -300,42 +301,29 @@ static fk_status parse(fk_safetensors *f, const uint8_t *bytes, size_t size)
 
 /* ---- opening, closing, looking up ---- */
 
-/* Takes over `map`, also on failure. */
-static fk_status open_map(fkp_file_map map, const void *data, size_t size, const char *name,
-                          fk_safetensors **out)
+/* Reads what is mapped, or says why nothing is. */
+static fk_status finish_open(fk_safetensors *f, fk_status mapped, fk_safetensors **out)
 {
-    fk_safetensors *f = calloc(1, sizeof *f);
-    char *path = strdup(name);
-    if (!f || !path) {
-        free(f);
-        free(path);
-        fkp_file_map_close(&map);
-        return fk_fail(FK_ERROR_MEMORY, "%s: out of memory", name);
-    }
-    f->path = path;
-    f->map = map;
-    fk_status status = parse(f, data, size);
-    if (status != FK_OK) {
-        fk_fail_context(status, "%s", name);
-        fk_safetensors_close(f);
-        return status;
-    }
-    *out = f;
-    return FK_OK;
+    fk_status status = mapped == FK_OK ? fk_fail_context(parse(f), "%s", f->map.name) : mapped;
+    if (status == FK_OK) *out = f;
+    else fk_safetensors_close(f);
+    return status;
 }
 
 fk_status fkp_safetensors_open_bytes(const void *data, size_t size, const char *name, fk_safetensors **out)
 {
+    fk_safetensors *f = calloc(1, sizeof *f);
     *out = NULL;
-    return open_map((fkp_file_map){0}, data, size, name, out);
+    if (!f) return fk_fail(FK_ERROR_MEMORY, "%s: out of memory", name);
+    return finish_open(f, fkp_file_map_wrap(&f->map, name, data, size), out);
 }
 
 fk_status fk_safetensors_open(const char *path, fk_safetensors **out)
 {
-    fkp_file_map map;
+    fk_safetensors *f = calloc(1, sizeof *f);
     *out = NULL;
-    FK_TRY(fkp_file_map_open(&map, path));
-    return open_map(map, map.data, map.size, path, out);
+    if (!f) return fk_fail(FK_ERROR_MEMORY, "%s: out of memory", path);
+    return finish_open(f, fkp_file_map_open(&f->map, path), out);
 }
 
 void fk_safetensors_close(fk_safetensors *file)
@@ -350,7 +338,6 @@ void fk_safetensors_close(fk_safetensors *file)
     free(file->metadata);
     free(file->index);
     free(file->copies);
-    free(file->path);
     fkp_file_map_close(&file->map);
     free(file);
 }
@@ -370,7 +357,7 @@ fk_status fk_safetensors_find(const fk_safetensors *file, const char *name, fk_t
 {
     size_t i;
     if (!fkp_names_find(file->index, file->count, name, &i))
-        return fk_fail(FK_ERROR_MISSING, "%s: no tensor '%s'", file->path, name);
+        return fk_fail(FK_ERROR_MISSING, "%s: no tensor '%s'", file->map.name, name);
     *out = file->entries[i].tensor;
     return FK_OK;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GGUF reader and dequantisation: against files and values of the `gguf` Python package, and against hostile
  * files. */
-#define _POSIX_C_SOURCE 200809L
 #include "unit.h"
-
 
 #include "core/file_map.h"
 #include "core/gguf.h"
