@@ -1,10 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions over one row of a tensor, float32, four partial sums to hide the latency of the additions. `at` is the
- * position of the row's first element. */
+/* Work on the rows of a tensor: splitting them over threads, reductions, scaling. Float32; reductions keep four partial
+ * sums to hide the latency of the additions. `at` is the position of a row's first element. */
 #ifndef FK_CORE_SIMD_ROWS_H
 #define FK_CORE_SIMD_ROWS_H
 
+#include <fk/ctx.h>
+
 #include "core/simd.h"
+#include "core/threads.h"
+
+/* Calls part(args, begin, end) for rows [begin, end) of `t`, split over threads that get `grain` elements at least; not at
+ * all where there is no element. */
+static inline fk_status fkp_rows_run(fk_ctx *ctx, const fk_tensor *t, int64_t grain, fkp_range_fn part, const void *args)
+{
+    int64_t rows, d;
+    fk_rows_cols(t, &rows, &d);
+    if (rows > 0 && d > 0) fkp_parallel_for(fk_ctx_threads(ctx), rows, 1 + grain / d, part, (void *)(uintptr_t)args);
+    return FK_OK;
+}
 
 /* Sum of x. */
 static inline float fkp_row_sum(const void *data, fk_dtype dtype, int64_t at, int64_t d)
@@ -48,6 +61,27 @@ static inline float fkp_row_max(const void *data, fk_dtype dtype, int64_t at, in
         if (x > top) top = x;
     }
     return top;
+}
+
+/* A row of d elements: out = (in - center) * scale * weight + bias. weight and bias [d] are NULL when absent. */
+static inline __attribute__((always_inline)) void fkp_row_scale(const fk_tensor *out, int64_t out_at, const fk_tensor *in, int64_t at,
+                                                                int64_t d, float center, float scale, const fk_tensor *weight,
+                                                                const fk_tensor *bias)
+{
+    fk_dtype dtype = in->dtype;
+    int64_t i = 0;
+    for (; i + FKP_LANES <= d; i += FKP_LANES) {
+        fkp_vf x = (fkp_v_load(in->data, dtype, at + i) - center) * scale;
+        if (weight) x *= fkp_v_load(weight->data, weight->dtype, i);
+        if (bias) x += fkp_v_load(bias->data, bias->dtype, i);
+        fkp_v_store(out->data, dtype, out_at + i, x);
+    }
+    for (; i < d; i++) {
+        float x = (fkp_s_load(in->data, dtype, at + i) - center) * scale;
+        if (weight) x *= fkp_s_load(weight->data, weight->dtype, i);
+        if (bias) x += fkp_s_load(bias->data, bias->dtype, i);
+        fkp_s_store(out->data, dtype, out_at + i, x);
+    }
 }
 
 #endif

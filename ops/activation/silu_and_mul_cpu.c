@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SwiGLU's gate on the CPU: one pass, rows split over threads. */
 #include "core/cpu_op.h"
-#include "core/simd.h"
-#include "core/threads.h"
+#include "core/simd_rows.h"
 
 #define GRAIN_ELEMENTS 8192 /* below this a second thread costs more than it saves */
 
@@ -28,11 +27,7 @@ static void rows_part(void *user, int64_t begin, int64_t end)
 
 static fk_status run(fk_ctx *ctx, const fk_silu_and_mul_args *a)
 {
-    int64_t rows, d;
-    fk_rows_cols(a->result, &rows, &d);
-    if (rows == 0 || d == 0) return FK_OK;
-    fkp_parallel_for(fk_ctx_threads(ctx), rows, 1 + GRAIN_ELEMENTS / d, rows_part, (void *)(uintptr_t)a);
-    return FK_OK;
+    return fkp_rows_run(ctx, a->result, GRAIN_ELEMENTS, rows_part, a);
 }
 
 static bool supports(const fk_silu_and_mul_args *a)

@@ -4,8 +4,7 @@
 #include <math.h>
 
 #include "core/cpu_op.h"
-#include "core/simd.h"
-#include "core/threads.h"
+#include "core/simd_rows.h"
 
 #define GRAIN_ELEMENTS 8192 /* below this a second thread costs more than it saves */
 
@@ -38,30 +37,16 @@ static void rows_part(void *user, int64_t begin, int64_t end)
     const fk_fused_add_rms_norm_args *a = user;
     int64_t rows, d, in_stride = fk_row_stride(a->input), sum_stride = fk_row_stride(a->residual);
     fk_rows_cols(a->input, &rows, &d);
-    fk_dtype dtype = a->input->dtype;
     for (int64_t r = begin; r < end; r++) {
-        int64_t in = r * in_stride, sum_at = r * sum_stride, i = 0;
+        int64_t in = r * in_stride, sum_at = r * sum_stride;
         float scale = 1 / sqrtf(add_row(a, in, sum_at, d) / (float)d + a->epsilon);
-        for (; i + FKP_LANES <= d; i += FKP_LANES) {
-            fkp_vf x = fkp_v_load(a->residual->data, dtype, sum_at + i) * scale;
-            if (a->weight) x *= fkp_v_load(a->weight->data, a->weight->dtype, i);
-            fkp_v_store(a->input->data, dtype, in + i, x);
-        }
-        for (; i < d; i++) {
-            float x = fkp_s_load(a->residual->data, dtype, sum_at + i) * scale;
-            if (a->weight) x *= fkp_s_load(a->weight->data, a->weight->dtype, i);
-            fkp_s_store(a->input->data, dtype, in + i, x);
-        }
+        fkp_row_scale(a->input, in, a->residual, sum_at, d, 0, scale, a->weight, NULL);
     }
 }
 
 static fk_status run(fk_ctx *ctx, const fk_fused_add_rms_norm_args *a)
 {
-    int64_t rows, d;
-    fk_rows_cols(a->input, &rows, &d);
-    if (rows == 0 || d == 0) return FK_OK;
-    fkp_parallel_for(fk_ctx_threads(ctx), rows, 1 + GRAIN_ELEMENTS / d, rows_part, (void *)(uintptr_t)a);
-    return FK_OK;
+    return fkp_rows_run(ctx, a->input, GRAIN_ELEMENTS, rows_part, a);
 }
 
 static bool supports(const fk_fused_add_rms_norm_args *a)

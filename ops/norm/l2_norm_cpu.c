@@ -4,7 +4,6 @@
 
 #include "core/cpu_op.h"
 #include "core/simd_rows.h"
-#include "core/threads.h"
 
 #define GRAIN_ELEMENTS 16384 /* below this a second thread costs more than it saves */
 
@@ -13,24 +12,15 @@ static void rows_part(void *user, int64_t begin, int64_t end)
     const fk_l2_norm_args *a = user;
     int64_t rows, d, in_stride = fk_row_stride(a->input), out_stride = fk_row_stride(a->output);
     fk_rows_cols(a->input, &rows, &d);
-    fk_dtype dtype = a->input->dtype;
     for (int64_t r = begin; r < end; r++) {
-        int64_t in = r * in_stride, out = r * out_stride, i = 0;
-        float length = sqrtf(fkp_row_sum_squares(a->input->data, dtype, in, d, 0));
-        float scale = 1 / (length < a->eps ? a->eps : length);
-        for (; i + FKP_LANES <= d; i += FKP_LANES)
-            fkp_v_store(a->output->data, dtype, out + i, fkp_v_load(a->input->data, dtype, in + i) * scale);
-        for (; i < d; i++) fkp_s_store(a->output->data, dtype, out + i, fkp_s_load(a->input->data, dtype, in + i) * scale);
+        float length = sqrtf(fkp_row_sum_squares(a->input->data, a->input->dtype, r * in_stride, d, 0));
+        fkp_row_scale(a->output, r * out_stride, a->input, r * in_stride, d, 0, 1 / (length < a->eps ? a->eps : length), NULL, NULL);
     }
 }
 
 static fk_status run(fk_ctx *ctx, const fk_l2_norm_args *a)
 {
-    int64_t rows, d;
-    fk_rows_cols(a->input, &rows, &d);
-    if (rows == 0 || d == 0) return FK_OK;
-    fkp_parallel_for(fk_ctx_threads(ctx), rows, 1 + GRAIN_ELEMENTS / d, rows_part, (void *)(uintptr_t)a);
-    return FK_OK;
+    return fkp_rows_run(ctx, a->input, GRAIN_ELEMENTS, rows_part, a);
 }
 
 static bool supports(const fk_l2_norm_args *a)
