@@ -33,6 +33,11 @@ file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/cuda_impls.def CONTENT "${cu
 # Compiler options of a level's kernels.
 # -ffp-contract is on by default in GCC for non-ISO modes only; kernels want fused multiply-adds at every level.
 set(common -O3 -ffp-contract=fast -fno-math-errno -Wno-psabi)
+# From GCC 13 on, a sum that feeds itself is not fused when it is the loop's only one (tuning for generic CPUs), but fused beside
+# others: then a row's bits would depend on how many rows a thread computes side by side (test_threads). Fuse it always.
+if(CMAKE_C_COMPILER_ID STREQUAL GNU)
+  list(APPEND common --param=avoid-fma-max-bits=0)
+endif()
 set(FK_CPU_FLAGS_scalar ${common})
 set(FK_CPU_FLAGS_avx2 ${common} -mavx2 -mfma -mf16c)
 set(FK_CPU_FLAGS_avx512 ${common} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512)
