@@ -22,23 +22,24 @@ static void check_float(fk_dtype dtype)
     const uint8_t *narrow = golden_about("narrow", dtype, &m);
     assert_int_equal(patterns, 1 << fk_dtype_bits(dtype));
     assert_true(n == m && n > 3 * patterns);
+    size_t count = (size_t)n;
     for (int64_t p = 0; p < patterns; p++) {
         float value = fkp_f32_from_small((uint8_t)p, dtype);
         bool nan = isnan(values[p]);
         if (nan ? !isnan(value) : memcmp(&value, &values[p], sizeof value) != 0)
             fail_msg("%s 0x%02x is %a, not %a", fk_dtype_name(dtype), (unsigned)p, (double)value, (double)values[p]);
     }
-    for (int64_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < count; i++) {
         uint8_t bits = fkp_small_from_f64((double)inputs[i], dtype);
         if (bits != narrow[i])
             fail_msg("%s of %a is 0x%02x, not 0x%02x", fk_dtype_name(dtype), (double)inputs[i], bits, narrow[i]);
     }
     /* Arrays, packed where two share a byte, go through the same rules. */
-    uint8_t *packed = malloc((size_t)n);
-    float *back = malloc((size_t)n * sizeof *back);
+    uint8_t *packed = malloc(count);
+    float *back = malloc(count * sizeof *back);
     fk_convert_from_f32(packed, dtype, inputs, n);
     fk_convert_to_f32(back, packed, dtype, n);
-    for (int64_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < count; i++) {
         float expected = values[narrow[i]];
         assert_true(isnan(expected) ? isnan(back[i]) : memcmp(&back[i], &expected, sizeof expected) == 0);
     }
