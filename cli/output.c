@@ -97,6 +97,8 @@ void fkp_flush(fkp_cli *cli)
 static void log_line(const char *prefix, const char *format, va_list args)
 {
     fkp_progress_hide();
+    errno = 0; /* where both streams go to one place, their lines stand in the order of what happened */
+    if (fflush(text_stream()) != 0 && errno != EPIPE && !write_error) write_error = errno ? errno : EIO;
     fputs(prefix, stderr);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
