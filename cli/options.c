@@ -23,8 +23,9 @@ static fk_status fail_number(const fkp_option *option, const char *text, const c
 {
     if (option->min == 0 && option->max == 0)
         return fk_fail(FK_ERROR_INVALID, "--%s: '%s' is not %s", option->name, text, kind);
-    return fk_fail(FK_ERROR_INVALID, "--%s: '%s' is not %s from %g to %g", option->name, text, kind, option->min,
-                   option->max);
+    if (option->type == FKP_OPT_INT) /* %g would write a billion as 1e+09 */
+        return fk_fail(FK_ERROR_INVALID, "--%s: '%s' is not %s from %.0f to %.0f", option->name, text, kind, option->min, option->max);
+    return fk_fail(FK_ERROR_INVALID, "--%s: '%s' is not %s from %g to %g", option->name, text, kind, option->min, option->max);
 }
 
 static fk_status store(const fkp_option_set *set, const fkp_option *option, const char *text)

@@ -45,7 +45,7 @@ void fkp_nearest_offer(fkp_nearest *nearest, const char *name)
     int distance = fkp_edit_distance(nearest->word, name);
     size_t length = strlen(nearest->word);
     if (length >= 3 && strlen(name) > length && strncmp(nearest->word, name, length) == 0) distance = 1; /* a beginning */
-    int limit = 1 + (int)clipped_length(name) / 3;
+    int limit = ((int)clipped_length(name) + 1) / 3; /* more than a third is another word */
     if (distance > limit || (nearest->best && distance >= nearest->distance)) return;
     nearest->best = name;
     nearest->distance = distance;

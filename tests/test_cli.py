@@ -47,6 +47,7 @@ class BadInput(unittest.TestCase):
     def test_unknown_option(self):
         self.refuse(["list", "--lvel", "L1"], 2, "'--lvel'", "did you mean '--level'")
         self.refuse(["list", "-z"], 2, "'-z'")
+        self.refuse(["list", "--bogus"], 2, "'--bogus'", "'fastkernels list --help' lists them")  # like nothing that there is
         self.refuse(["doctor", "--mesure=1"], 2, "'--mesure'", "did you mean '--measure'")
 
     def test_values_of_options(self):
@@ -57,7 +58,7 @@ class BadInput(unittest.TestCase):
         self.refuse(["list", "--level", "L1,"], 2, "'L1,'")
         self.refuse(["list", "--level", ""], 2, "--level", "''")
         self.refuse(["list", "--device", ""], 2, "--device ''")
-        self.refuse(["list", "--seed", "9223372036854775807"], 2, "'9223372036854775807'", "to 1e+18")
+        self.refuse(["list", "--seed", "9223372036854775807"], 2, "'9223372036854775807'", "to 1000000000000000000")
         self.refuse(["list", "--threads", "two"], 2, "--threads", "'two'")
         self.refuse(["list", "--threads=-1"], 2, "--threads", "'-1'")
         self.refuse(["list", "--seed", "99999999999999999999"], 2, "--seed", "'99999999999999999999'")
