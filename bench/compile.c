@@ -35,7 +35,8 @@ static bool kind_of(const char *name, fkp_candidate_kind *kind, size_t *stem)
 static fk_status add_file(const char *folder, const char *name, fk_device_type device, fkp_candidate_list *list)
 {
     fkp_candidate_file file = {0};
-    size_t stem;
+    size_t stem, length = strlen(folder);
+    const char *slash = length > 0 && folder[length - 1] != '/' ? "/" : "";
     char op_name[128];
     if (!kind_of(name, &file.kind, &stem)) return FK_OK;
     snprintf(op_name, sizeof op_name, "%.*s", (int)stem, name);
@@ -44,11 +45,11 @@ static fk_status add_file(const char *folder, const char *name, fk_device_type d
         fkp_nearest nearest = {.word = op_name};
         for (int i = 0; i < fk_op_count(); i++) fkp_nearest_offer(&nearest, fk_op_at(i)->name);
         fk_status status = fkp_fail_unknown("operator", &nearest, "a candidate's file is named as its operator");
-        return fk_fail_context(status, "%s%s%s", folder, *folder ? "/" : "", name);
+        return fk_fail_context(status, "%s%s%s", folder, slash, name);
     }
     if (file.kind != FKP_CANDIDATE_LIBRARY && (file.kind == FKP_CANDIDATE_CUDA) != (device == FK_CUDA)) return FK_OK;
-    if ((size_t)snprintf(file.path, sizeof file.path, "%s%s%s", folder, *folder ? "/" : "", name) >= sizeof file.path)
-        return fk_fail(FK_ERROR_INVALID, "path too long: %s/%s", folder, name);
+    if ((size_t)snprintf(file.path, sizeof file.path, "%s%s%s", folder, slash, name) >= sizeof file.path)
+        return fk_fail(FK_ERROR_INVALID, "path too long: %s%s%s", folder, slash, name);
     struct stat info; /* what is no file would be waited for, or read without an end */
     if (stat(file.path, &info) != 0) return fk_fail(FK_ERROR_INVALID, "candidate %s: %s", file.path, strerror(errno));
     if (!S_ISREG(info.st_mode))

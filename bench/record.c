@@ -88,10 +88,10 @@ fk_status fkp_record_to_json(const fkp_record *r, const fkp_case *c, json_t *obj
     json_object_set_new(object, "copy_fraction", r->copy_fraction > 0 ? real(r->copy_fraction) : json_null());
     json_object_set_new(object, "empty_call_ms", real(r->empty_call_ms));
     json_object_set_new(object, "baseline", json_string(r->baseline));
-    json_object_set_new(object, "max_abs_error", real(r->max_abs_error));
-    json_object_set_new(object, "max_rel_error", real(r->max_rel_error));
+    json_object_set_new(object, "max_abs_error", r->compared ? real(r->max_abs_error) : json_null());
+    json_object_set_new(object, "max_rel_error", r->compared ? real(r->max_rel_error) : json_null());
     json_object_set_new(object, "baseline_max_abs_error", real(r->baseline_max_abs_error));
-    json_object_set_new(object, "matched_ratio", r->rounds > 0 ? real(r->matched_ratio) : json_null());
+    json_object_set_new(object, "matched_ratio", r->compared ? real(r->matched_ratio) : json_null());
     json_object_set_new(object, "rounds", json_integer(r->rounds));
     json_object_set_new(object, "pairs", json_integer(r->pairs));
     json_object_set_new(object, "timed_calls", json_integer(r->timed_calls));
@@ -130,5 +130,6 @@ fk_status fkp_record_from_json(const json_t *object, fkp_record *record)
     record->candidate_ms = json_number_value(json_object_get(object, "candidate_ms"));
     record->baseline_ms = json_number_value(json_object_get(object, "baseline_ms"));
     record->pairs = (int)json_integer_value(json_object_get(object, "pairs"));
+    record->roofline_fraction = json_number_value(json_object_get(object, "roofline_fraction"));
     return FK_OK;
 }

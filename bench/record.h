@@ -45,6 +45,7 @@ typedef struct fkp_record {
     double roofline_fraction;         /* floor time / candidate time; 0 when unknown */
     double copy_fraction;             /* rate of the compulsory bytes / the measured rate of a copy; 0 when unknown */
     double empty_call_ms;             /* what timing a call of nothing shows; not subtracted */
+    bool compared; /* outputs of the candidate were held against the golden; without it the next three say nothing */
     double max_abs_error, max_rel_error, matched_ratio;
     double baseline_max_abs_error; /* the baseline's own error against the golden */
     int rounds, pairs, timed_calls, timed_golden; /* timed outputs all compared; so many with the golden itself */

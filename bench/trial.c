@@ -231,6 +231,7 @@ fkp_case_status fkp_trial_compare(fkp_trial *t, const fkp_side *side)
         return fkp_record_end(r, FKP_NOT_RUN, "the baseline %s disagrees with the reference: %s (max %g); please report", side->implementation,
                               what, max_abs);
     }
+    r->compared = true;
     r->max_abs_error = fmax(r->max_abs_error, max_abs);
     r->max_rel_error = fmax(r->max_rel_error, max_rel);
     double matched = total ? 1 - (double)bad / (double)total : 1;

@@ -114,6 +114,30 @@ static const fkp_candidate_file *candidate_of(const bench *b, const fk_op *op)
     return NULL;
 }
 
+/* A name of --baseline that no operator has is a slip of the pen: "reference", or one of the backend's. */
+static fk_status check_baseline(const char *name, const fk_backend *backend)
+{
+    if (!name || strcmp(name, "reference") == 0) return FK_OK;
+    fkp_nearest nearest = {.word = name};
+    for (int i = 0; i < backend->num_impls; i++) {
+        if (strcmp(backend->impls[i]->name, name) == 0) return FK_OK;
+        fkp_nearest_offer(&nearest, backend->impls[i]->name);
+    }
+    return fkp_fail_unknown("baseline", &nearest, "'fastkernels list operators' shows the implementations");
+}
+
+/* Why there is nothing to do. */
+static fk_status fail_without_cases(const bench *b)
+{
+    bool named = false;
+    for (int i = 0; i < fk_op_count(); i++) named = named || (b->wanted[i] && candidate_of(b, fk_op_at(i)));
+    const char *these = b->o->ops ? b->o->ops : b->o->level ? b->o->level : "any operator";
+    if (!b->o->self_test && !named)
+        return fk_fail(FK_ERROR_INVALID, "nothing to bench: no candidate of %s in %s", these, b->o->candidates);
+    return fk_fail(FK_ERROR_INVALID, "nothing to bench: no case of %s in %s", b->o->ops || b->o->self_test ? these : "these candidates",
+                   b->o->captures ? b->o->captures : "the declared cases");
+}
+
 static fk_status add_cases(bench *b, const fk_op *op, fk_dtype dtype)
 {
     for (int i = 0; i < b->o->cases.count; i++) FK_TRY(fkp_cases_given(&b->cases, op, b->o->cases.items[i], dtype));
@@ -127,7 +151,7 @@ static fk_status add_cases(bench *b, const fk_op *op, fk_dtype dtype)
 static fk_status plan(bench *b)
 {
     fk_dtype dtype = b->o->dtype ? fk_dtype_parse(b->o->dtype) : b->device.type == FK_CPU ? FK_F32 : FK_BF16;
-    if (!fk_dtype_is_float(dtype)) return fk_fail(FK_ERROR_INVALID, "--dtype %s is none of f32, f16, bf16", b->o->dtype);
+    if (dtype != FK_F32 && dtype != FK_F16 && dtype != FK_BF16) return fk_fail(FK_ERROR_INVALID, "--dtype %s is none of f32, f16, bf16", b->o->dtype);
     if (b->o->cases.count && (!b->o->ops || b->o->captures))
         return fk_fail(FK_ERROR_INVALID, "--case '%s': %s", b->o->cases.items[0],
                        b->o->captures ? "cases come from --captures here" : "--ops must say of which operators");
@@ -145,11 +169,7 @@ static fk_status plan(bench *b)
     b->cases.count = kept;
     fkp_cases_sort(&b->cases);
     if (b->o->captures) fkp_cases_select(&b->cases, (int)b->o->max_cases);
-    if (kept == 0)
-        return fk_fail(FK_ERROR_INVALID, "nothing to bench: no cases of %s in %s",
-                       b->o->ops ? b->o->ops : b->o->self_test ? "any operator" : "these candidates",
-                       b->o->captures ? b->o->captures : "the declared cases");
-    return FK_OK;
+    return kept == 0 ? fail_without_cases(b) : FK_OK;
 }
 
 static fkp_style status_style(const fkp_record *r)
@@ -204,12 +224,14 @@ static void count(bench *b, const fkp_record *r)
 }
 
 /* A record that is known: printed, counted, on disk. */
-static fk_status finish_case(bench *b, const fkp_case *c, const fkp_record *r, const char *key, uint64_t candidate_hash)
+static fk_status finish_case(bench *b, const fkp_case *c, const fkp_record *r, const char *key, uint64_t candidate_hash,
+                             const char *candidate)
 {
     char hash[24];
     json_t *line = fkp_result_full(b->cli, "bench");
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)candidate_hash);
     json_object_set_new(line, "key", json_string(key));
+    json_object_set_new(line, "candidate", candidate ? fkp_json_text(candidate) : json_null());
     json_object_set_new(line, "candidate_hash", json_string(hash));
     json_object_set_new(line, "self_test", json_boolean(b->o->self_test));
     fk_status status = fkp_record_to_json(r, c, line);
@@ -277,7 +299,7 @@ static fk_status bench_op(bench *b, int first, int last)
         else if (built != FK_OK) fkp_record_end(&record, FKP_NOT_RUN, "%s", why);
         else if (compiled.good) fkp_judge_case(b->judge, c, &record);
         else record_compile_error(&compiled, file, &record);
-        FK_TRY(finish_case(b, c, &record, key, compiled.hash));
+        FK_TRY(finish_case(b, c, &record, key, compiled.hash, file ? file->path : NULL));
     }
     return FK_OK;
 }
@@ -350,6 +372,7 @@ static fk_status prepare(bench *b)
     b->environment_hash = fkp_mix64(hash ^ (uint64_t)b->cli->common.threads ^ fkp_fnv1a64(fkp_commit, strlen(fkp_commit)));
     if (o->no_timing) b->environment_hash = ~b->environment_hash; /* --resume takes no untimed case for a timed one */
     if (!o->self_test) FK_TRY(fkp_candidates_find(o->candidates, (fk_device_type)b->device.type, &b->candidates));
+    FK_TRY(check_baseline(o->pin, backend));
     double time_ms = o->min_time_ms > 0 ? o->min_time_ms : b->device.type == FK_CPU ? 300 : 1000;
     fkp_judge_options options = {.device = b->device, .threads = (int)b->cli->common.threads, .time_budget_s = time_ms / 1e3,
                                  .timeout_s = fkp_call_timeout_s(20), .timing = !o->no_timing, .interrupted = fkp_interrupted};

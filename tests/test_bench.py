@@ -209,9 +209,12 @@ FK_CANDIDATE(silu_and_mul)
 
 class Files(InFolder):
     def test_resume(self):
-        args = ("--candidates", os.path.join(EXAMPLES, "bad", "crashes"))
+        args = ("--candidates", os.path.join(EXAMPLES, "bad", "crashes/"))
         self.bench(*args)
         before = [line for line in lines_of(self.results) if "op" in line]
+        for record in before:  # says whose they are, and no error of outputs that nobody saw
+            self.assertEqual(record["candidate"], args[1] + "silu_and_mul.c")
+            self.assertEqual([record[k] for k in ("max_abs_error", "max_rel_error", "matched_ratio")], [None] * 3)
         self.bench(*args, "--resume")
         after = [line for line in lines_of(self.results) if "op" in line]
         self.assertEqual(before, after, "finished cases are not judged again")
@@ -234,6 +237,11 @@ class Files(InFolder):
         path = self.candidate("rms_nrm.c", "")
         self.refuse(["bench", "--device", "cpu", "--candidates", path], 2, "'rms_nrm'", "did you mean 'rms_norm'")
         self.refuse(["bench", "--device", "cpu", "--self-test", "--ops", "silu"], 2, "'silu'")
+        for dtype in ("f64", "f8_e4m3", "i32"):
+            self.refuse(["bench", "--device", "cpu", "--self-test", "--dtype", dtype], 2, "--dtype " + dtype, "f32, f16, bf16")
+        self.refuse(["bench", "--device", "cpu", "--self-test", "--baseline", "scalr"], 2, "'scalr'", "did you mean 'scalar'")
+        good = os.path.join(EXAMPLES, "good", "silu_and_mul.c")
+        self.refuse(["bench", "--device", "cpu", "--candidates", good, "--ops", "rms_norm"], 2, "no candidate of rms_norm in " + good)
         self.refuse(["bench", "--device", "cpu", "--self-test", "--captures", "nowhere"], 2, "nowhere")
         self.refuse(["bench", "--device", "cpu", "--self-test", "--ops", "rms_norm", "-o", "/dev/null/x"], 2, "/dev/null/x")
 
