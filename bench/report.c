@@ -141,7 +141,14 @@ static fk_status add_record(fk_report *report, json_t *record, int run_index)
         if (!evals) return fk_fail(FK_ERROR_MEMORY, "out of memory for a report");
         report->evals = evals;
         evals[report->num_evals++] = (struct fkp_eval){record, run_index};
+        fkp_outcome outcome = fkp_record_outcome(record);
+        double factor = fkp_record_number(record, "factor");
         run->evals++;
+        run->eval_count[outcome]++;
+        if (outcome == FKP_PASSED && factor > 0) {
+            run->log_factors += log(factor);
+            run->eval_timed++;
+        }
         return FK_OK;
     }
     double planned = fkp_record_number(json_object_get(record, "summary"), "planned");

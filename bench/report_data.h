@@ -17,6 +17,9 @@ typedef struct fkp_run {
     char *path;
     json_t *header; /* a record of the file, for device, environment and command */
     int cases, evals;
+    int eval_count[FKP_OUTCOMES];
+    double log_factors; /* sum over the passed evals that have a factor */
+    int eval_timed;
     int planned;    /* from the file's summary; the number of cases where it has none */
     int count[FKP_OUTCOMES];
     double log_speedups; /* sum over `timed` passed cases */

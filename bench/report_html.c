@@ -362,8 +362,10 @@ static void write_runs(FILE *out, const fk_report *report)
         fputs("</td><td>", out);
         fkp_html_text(out, fkp_record_text(run->header, "device"));
         fprintf(out, "</td><td class=\"n\">%d</td><td class=\"n\">%d</td><td class=\"n\">%d</td><td class=\"n\">",
-                run->planned + run->evals, run->count[FKP_PASSED], run->count[FKP_FAILED]);
-        fkp_html_speedup(out, fkp_geomean(run->log_speedups, run->timed));
+                run->planned + run->evals, run->count[FKP_PASSED] + run->eval_count[FKP_PASSED],
+                run->count[FKP_FAILED] + run->eval_count[FKP_FAILED]);
+        bool of_evals = run->cases == 0; /* a file holds one or the other */
+        fkp_html_speedup(out, fkp_geomean(of_evals ? run->log_factors : run->log_speedups, of_evals ? run->eval_timed : run->timed));
         fputs("</td><td class=\"shapes code\">", out);
         fkp_html_text(out, fkp_record_text(run->header, "command"));
         fputs("</td></tr>\n", out);

@@ -49,8 +49,11 @@ static double position(const fkp_axis *axis, double speedup)
 void fkp_plot_scale(FILE *out, const fkp_axis *axis)
 {
     fputs("<svg class=\"plot scale\" aria-hidden=\"true\">", out);
-    for (int i = 0; i < axis->num_ticks; i++)
-        fprintf(out, "<text x=\"%.2f%%\" y=\"13\">%.3g×</text>", position(axis, axis->ticks[i]), axis->ticks[i]);
+    for (int i = 0; i < axis->num_ticks; i++) {
+        double tick = axis->ticks[i], x = position(axis, tick);
+        if (tick < 0.2) fprintf(out, "<text x=\"%.2f%%\" y=\"13\">1/%.0f×</text>", x, 1 / tick); /* shorter than 0.0156 */
+        else fprintf(out, "<text x=\"%.2f%%\" y=\"13\">%.3g×</text>", x, tick);
+    }
     fputs("</svg>", out);
 }
 

@@ -51,7 +51,7 @@ static int run(fkp_cli *cli, const void *values)
         return fkp_exit(cli, fk_fail(FK_ERROR_INVALID, "--diff compares two result files, but %d are given", cli->num_args));
     fk_status status = o->diff ? write_diff(cli, o->output, &cases, &evals) : write_one(cli, o->output, &cases, &evals);
     if (status != FK_OK) return fkp_exit(cli, status);
-    fkp_print(cli, "%s: %d cases, %d whole models\n", o->output, cases, evals);
+    fkp_print(cli, "%s: %d case%s, %d whole model%s\n", o->output, cases, cases == 1 ? "" : "s", evals, evals == 1 ? "" : "s");
     json_t *result = fkp_result(cli, "report");
     json_object_set_new(result, "written", fkp_json_text(o->output));
     json_object_set_new(result, "cases", json_integer(cases));
@@ -66,7 +66,7 @@ const fkp_command fkp_command_report = {
     .usage = "RESULT...",
     .options = options,
     .options_size = sizeof(report_options),
-    .examples = {"fastkernels report results/cpu/*-bench.json results/cpu/*-eval.json -o report.html",
-                 "fastkernels report --diff results/cpu/monday-bench.json results/cpu/tuesday-bench.json"},
+    .details = "A RESULT is what bench writes by itself (results/<device>/) or bench and eval write with --json=FILE.",
+    .examples = {"fastkernels report bench.json eval.json -o report.html", "fastkernels report --diff monday.json tuesday.json"},
     .max_args = -1,
     .run = run};

@@ -132,6 +132,16 @@ class Report(unittest.TestCase):
             seen.append((float(speedup), dot))
         self.assertEqual([d for _, d in sorted(seen)], sorted(d for _, d in seen))
 
+    def test_runs(self):
+        """A run of eval counts its models; its mean is that of their factors."""
+        out = self.path("out.html")
+        self.report(BENCH, EVAL, "-o", out)
+        with open(out, encoding="utf-8") as file:
+            rows = re.findall(r"<tr>(?:(?!</tr>).)*report_eval\.jsonl(?:(?!</tr>).)*</tr>", file.read(), re.S)
+        factors = [r["factor"] for r in records(EVAL) if r.get("status") == "PASSED"]
+        mean = math.exp(sum(map(math.log, factors)) / len(factors))
+        self.assertIn('<td class="n">3</td><td class="n">2</td><td class="n">1</td><td class="n">%.2f×</td>' % mean, rows[0])
+
     def test_eval(self):
         page = self.page(EVAL)
         self.assertIn("2 of 3 whole models passed", page.text)
