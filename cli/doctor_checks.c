@@ -149,7 +149,7 @@ void fkp_doctor_check_files(fkp_checks *checks)
     if (getcwd(path, sizeof path)) check_disk(checks, "this folder", path, 1, "captures and results");
     for (int i = 0; fk_asset_name_at(i); i++) {
         bool there = fk_asset_path(fk_asset_name_at(i), checks->cli->common.cache, path, sizeof path) == FK_OK;
-        fkp_check_add(checks, files, fk_asset_name_at(i), there, "the demo", "%s", there ? path : fk_error_message());
+        fkp_check_add(checks, files, fk_asset_name_at(i), there, fk_asset_is_model(i) ? "the demo, tests" : "tests", "%s", there ? path : fk_error_message());
     }
 }
 
@@ -165,7 +165,7 @@ static bool can_unshare(int flags)
 
 void fkp_doctor_check_isolation(fkp_checks *checks)
 {
-    static const char needed_for[] = "judging hostile candidates";
+    static const char needed_for[] = "a sandbox of yours around the judge, for kernels of strangers";
     bool user = can_unshare(CLONE_NEWUSER), network = can_unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWPID);
     fkp_check_add(checks, isolation, "user namespaces", user, needed_for, "%s", user ? "allowed" : "not allowed here");
     fkp_check_add(checks, isolation, "net and pid", network, needed_for, "%s", network ? "allowed" : "not allowed here");

@@ -48,7 +48,8 @@ static void print_names(fkp_cli *cli)
     fkp_print(cli, "\nNamed configurations, with seeded weights:");
     for (int i = 0; fk_config_name_at(i); i++) fkp_print(cli, " %s", fk_config_name_at(i));
     fkp_print(cli, "\nReal weights (tools/fetch-assets):");
-    for (int i = 0; fk_asset_name_at(i); i++) fkp_print(cli, " %s", fk_asset_name_at(i));
+    for (int i = 0; fk_asset_name_at(i); i++)
+        if (fk_asset_is_model(i)) fkp_print(cli, " %s", fk_asset_name_at(i));
     fkp_print(cli, "\n");
 }
 

@@ -19,6 +19,12 @@ const char *fk_asset_name_at(int index)
     return index < (int)(sizeof assets / sizeof assets[0]) ? assets[index].name : NULL;
 }
 
+bool fk_asset_is_model(int index)
+{
+    const char *dot = strrchr(assets[index].file, '.');
+    return dot && strcmp(dot, ".gguf") == 0;
+}
+
 fk_status fk_cache_dir(const char *cache_dir, char *path, size_t size)
 {
     const char *base = cache_dir && *cache_dir ? cache_dir : getenv("FK_CACHE"), *tail = "";
