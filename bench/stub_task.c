@@ -85,8 +85,10 @@ static void write_task(FILE *f, const fk_op *op, bool cuda, const fkp_case_list 
     if (op->mirrors_symbol) fprintf(f, ", with the interface of %s's `%s`", op->mirrors_library, op->mirrors_symbol);
     fputs(".\n\n## Declaration\n\n", f);
     fkp_stub_fields(f, op, "    ");
-    fputs("\nTensors are row-major views; FK_AS(x) is the dtype of x. Memory is the caller's: write every output whole, change no input,\n"
-          "take scratch memory with `fk_scratch_alloc`, launch on `fk_candidate_stream`, do not synchronize. `include/fk/candidate.h` has the rest.\n", f);
+    fprintf(f, "\nTensors are row-major views; FK_FLOATS is f32, f16 or bf16, FK_AS(x) the dtype of x. Memory is the caller's: write every\n"
+               "output whole, change no input, take scratch memory with `fk_scratch_alloc`%s.\n"
+               "`include/fk/candidate.h` has the rest.\n",
+            cuda ? ", launch on `fk_candidate_stream`, do not synchronize" : "");
     fprintf(f, "\n## %s\n\n", captured ? "Captured calls" : "Shapes");
     if (captured) fkp_stub_cases(f, op, cases, "    ");
     else fkp_stub_cases(f, op, declared, "    ");
