@@ -12,10 +12,10 @@ deps:       ## installs the packages that are missing
 	@tools/install-deps
 
 check: deps ## builds and tests release and sanitizer builds; ends with "N passed, N failed, N skipped"
-	@tools/fetch-assets smollm2-135m || echo "check: no model, its tests will be skipped"
+	@tools/fetch-assets || echo "check: not every asset is at hand, tests that need one will be skipped"
 	@tools/check
 
-demo: deps  ## a real model answers, is captured, and gets faster; DEVICE=cuda on a machine with a GPU
+demo: deps  ## a real model answers, is captured, benched and evaluated, with a report; DEVICE=cuda on a machine with a GPU
 	@tools/demo $(if $(DEVICE),--device $(DEVICE))
 
 dist: deps  ## dist/: what runs where only glibc, a driver and the CUDA libraries are
