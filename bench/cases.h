@@ -40,6 +40,8 @@ fk_status fkp_case_init(fkp_case *c, const fk_op *op);
 void fkp_case_set_tensor(fkp_case *c, int index, fk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides);
 /* The text of a string scalar is copied. */
 fk_status fkp_case_set_string(fkp_case *c, int index, const char *text);
+/* Renames where the case comes from. */
+fk_status fkp_case_set_source(fkp_case *c, const char *source);
 /* Sets text and hash from what is there. */
 fk_status fkp_case_finish(fkp_case *c, const char *source);
 void fkp_case_deinit(fkp_case *c);

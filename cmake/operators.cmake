@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Derives the operators' sources from ops/ops.def. For "norm/rms_norm.def" these are ops/norm/rms_norm.c (reference; must
 # exist), rms_norm_cpu.c (built once an instruction-set level) and rms_norm.cu (CUDA baseline) where they exist; the lists
-# of what exists go to the build folder as cpu_impls.def and cuda_impls.def.
+# of what exists go to the build folder as cpu_impls.def and cuda_impls.def. The fuzz build runs no operator: it has none.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ops/ops.def)
 file(STRINGS ${CMAKE_SOURCE_DIR}/ops/ops.def includes REGEX "^#include \"[^\"]+\\.def\"")
 
@@ -18,7 +18,7 @@ foreach(line ${includes})
     message(FATAL_ERROR "operator ${name} is declared in ops/ops.def but has no reference ${source}")
   endif()
   list(APPEND FK_OP_REFERENCES ${source})
-  if(EXISTS ${CMAKE_SOURCE_DIR}/ops/${stem}_cpu.c)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/ops/${stem}_cpu.c AND NOT FK_FUZZ)
     list(APPEND FK_OP_CPU_SOURCES ops/${stem}_cpu.c)
     string(APPEND cpu_impls "FKP_CPU_IMPL(${name})\n")
   endif()
@@ -46,6 +46,9 @@ set(FK_CPU_FLAGS_avx512 ${common} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mf
 function(fk_add_cpu_levels)
   set(priority 0)
   set(objects)
+  if(NOT FK_OP_CPU_SOURCES)
+    return()
+  endif()
   foreach(level scalar avx2 avx512)
     add_library(fastkernels_cpu_${level} OBJECT ${FK_OP_CPU_SOURCES})
     target_link_libraries(fastkernels_cpu_${level} PUBLIC fk_settings)

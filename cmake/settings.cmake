@@ -20,6 +20,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 option(FK_WERROR "Warnings are errors" OFF)
 option(FK_ASAN "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+option(FK_FUZZ "libFuzzer programs (clang only; with FK_ASAN)" OFF)
 set(FK_CUDA AUTO CACHE STRING "CUDA plugin: AUTO builds it when a CUDA compiler is there, ON demands one, OFF leaves it out")
 set(FK_CUDA_ARCHITECTURES "90a" CACHE STRING "CUDA architectures, as CMAKE_CUDA_ARCHITECTURES takes them (80 90a 100a 120)")
 
@@ -37,6 +38,13 @@ if(FK_ASAN)
   target_compile_options(fk_settings INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=address,undefined
                                                -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g>)
   target_link_options(fk_settings INTERFACE -fsanitize=address,undefined)
+endif()
+
+if(FK_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "FK_FUZZ wants clang, not ${CMAKE_C_COMPILER_ID}: CC=clang CXX=clang++, or the preset fuzz")
+  endif()
+  target_compile_options(fk_settings INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>)
 endif()
 
 set(FK_HAVE_CUDA OFF)

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define TWO_PI 6.283185307179586
-#define MAX_POSITIONS ((int64_t)1 << 24) /* bounds the table: 8 GiB at 128 features */
+#define MAX_HEAD_DIM 8192                  /* bounds for configs from anywhere */
+#define MAX_ELEMENTS ((int64_t)1 << 28) /* of the table: two million positions of 128 features */
 
 typedef struct rope {
     const fk_config *scaling; /* NULL: none */
@@ -59,7 +60,7 @@ static fk_status scale_linear(rope *r)
 {
     FK_TRY(read_factor(r));
     for (int64_t i = 0; i < r->half; i++) r->frequencies[i] /= r->factor;
-    r->positions = (int64_t)fmin((double)r->positions * r->factor, (double)MAX_POSITIONS + 1);
+    r->positions = (int64_t)fmin((double)r->positions * r->factor, (double)MAX_ELEMENTS);
     return FK_OK;
 }
 
@@ -127,7 +128,7 @@ static fk_status scale_yarn(rope *r, const fk_config *config)
         double slowed = fmin(fmax(((double)i - low) / (high - low), 0), 1);
         r->frequencies[i] = slowed * r->frequencies[i] / r->factor + (1 - slowed) * r->frequencies[i];
     }
-    r->positions = (int64_t)fmin(original * r->factor, (double)MAX_POSITIONS + 1);
+    r->positions = (int64_t)fmin(original * r->factor, (double)MAX_ELEMENTS);
     return FK_OK;
 }
 
@@ -152,13 +153,15 @@ fk_status fk_rotary_table(fk_weights *weights, const fk_config *config, int64_t 
 {
     rope r = {.head_dim = head_dim, .half = head_dim / 2, .positions = *positions, .attention_factor = 1};
     FK_TRY(read_scaling(config, &r));
+    if (head_dim > MAX_HEAD_DIM)
+        return fk_fail(FK_ERROR_UNSUPPORTED, "head_dim %lld is above %d", (long long)head_dim, MAX_HEAD_DIM);
     r.frequencies = fk_weights_alloc(weights, (size_t)r.half * sizeof *r.frequencies);
     if (!r.frequencies) return fk_weights_status(weights);
     for (int64_t i = 0; i < r.half; i++) r.frequencies[i] = pow(r.theta, -(double)i / (double)r.half);
     if (r.scaling) FK_TRY(scale_frequencies(&r, config));
-    if (r.positions > MAX_POSITIONS)
+    if (r.positions > MAX_ELEMENTS / head_dim)
         return fk_fail(FK_ERROR_UNSUPPORTED, "a context of %lld tokens (max_position_embeddings, with its scaling) is above %lld",
-                       (long long)r.positions, (long long)MAX_POSITIONS);
+                       (long long)r.positions, (long long)(MAX_ELEMENTS / head_dim));
 
     int64_t shape[2] = {r.positions, head_dim};
     float *values = fk_weights_alloc(weights, (size_t)shape[0] * (size_t)shape[1] * sizeof *values);
