@@ -22,6 +22,25 @@ typedef struct paged_attention {
     const fk_tensor *mask;
 } paged_attention;
 
+/* A mask [T, C] that all heads share. */
+static inline fk_tensor paged_mask_of_rows(const fk_tensor *rows, int64_t heads)
+{
+    fk_tensor mask = *rows;
+    mask.ndim = 3;
+    mask.shape[2] = rows->shape[1], mask.strides[2] = rows->strides[1];
+    mask.shape[1] = rows->shape[0], mask.strides[1] = rows->strides[0];
+    mask.shape[0] = heads, mask.strides[0] = 0;
+    return mask;
+}
+
+/* What the mask adds to the score of head h of a query with key j: the mask's row of the query and column of the key. */
+static inline double paged_mask(const paged_attention *a, int64_t h, int64_t row, int64_t column)
+{
+    if (!a->mask || column < 0 || column >= a->mask->shape[2]) return 0;
+    double x = fk_load_element(fkp_at3(a->mask, h, row, column), a->mask->dtype);
+    return a->mask->dtype != FK_BOOL ? x : x != 0 ? 0 : -INFINITY;
+}
+
 /* The softmax scale of a call: 0 stands for 1/sqrt(E). */
 static inline double paged_scale(float softmax_scale, const fk_tensor *q)
 {
@@ -61,9 +80,10 @@ static inline void paged_visible(int64_t position, int64_t length, bool causal, 
     if (*end < *begin) *end = *begin;
 }
 
-/* out[t, h] = softmax over keys [begin, end) times values; zeros when there are none. `scores` has room for end - begin. */
-static inline void paged_attend(const paged_attention *a, int64_t b, int64_t t, int64_t h, int64_t begin, int64_t end,
-                                double *scores, const fk_tensor *out)
+/* out[t, h] = softmax over keys [begin, end) times values; zeros when there are none. `scores` has room for end - begin. With a
+ * mask, the query has row mask_row and key mask_key column 0. */
+static inline void paged_attend_masked(const paged_attention *a, int64_t b, int64_t t, int64_t h, int64_t begin, int64_t end,
+                                       double *scores, const fk_tensor *out, int64_t mask_row, int64_t mask_key)
 {
     int64_t features = a->q->shape[2], block_size = a->k->shape[1], kv_head = h / (a->q->shape[1] / a->k->shape[2]);
     double largest = -INFINITY, sum = 0;
@@ -75,9 +95,11 @@ static inline void paged_attend(const paged_attention *a, int64_t b, int64_t t, 
                      fk_load_element(fkp_at4(a->k, block, j % block_size, kv_head, e), a->k->dtype);
         score *= a->scale;
         if (a->softcap > 0) score = a->softcap * tanh(score / a->softcap);
+        score += paged_mask(a, h, mask_row, j - mask_key);
         scores[j - begin] = score;
         if (score > largest) largest = score;
     }
+    if (largest == -INFINITY) end = begin; /* all masked */
     for (int64_t j = begin; j < end; j++) sum += scores[j - begin] = exp(scores[j - begin] - largest);
     for (int64_t e = 0; e < features; e++) {
         double value = 0;
@@ -87,6 +109,12 @@ static inline void paged_attend(const paged_attention *a, int64_t b, int64_t t, 
         }
         fk_store_element(fkp_at3(out, t, h, e), out->dtype, begin < end ? value / sum : 0);
     }
+}
+
+static inline void paged_attend(const paged_attention *a, int64_t b, int64_t t, int64_t h, int64_t begin, int64_t end,
+                                double *scores, const fk_tensor *out)
+{
+    paged_attend_masked(a, b, t, h, begin, end, scores, out, 0, 0);
 }
 
 /* Attention of all queries, those of a sequence one after another: the specification of flash_attn_prefill and of what is
@@ -107,7 +135,8 @@ static inline fk_status paged_prefill(fk_ctx *ctx, const paged_attention *p, con
         for (int64_t t = start; t < stop; t++) {
             int64_t begin, end;
             paged_visible(length - (stop - t), length, causal, p->window_size, &begin, &end);
-            for (int64_t h = 0; h < p->q->shape[1]; h++) paged_attend(p, b, t, h, begin, end, scores, out);
+            for (int64_t h = 0; h < p->q->shape[1]; h++)
+                paged_attend_masked(p, b, t, h, begin, end, scores, out, t - start, length - (stop - start));
         }
         start = stop;
     }
