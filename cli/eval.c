@@ -142,7 +142,7 @@ static void print_result(session *s)
         print_side(s, "baseline", &e->baseline);
         print_side(s, s->o->self_test ? "itself" : "candidates", &e->candidate);
         fkp_style style = e->verdict == FKP_FASTER ? FKP_GREEN : e->verdict == FKP_SLOWER ? FKP_YELLOW : FKP_PLAIN;
-        fkp_print(cli, "  %-11s %s%.3fx%s (%.3f to %.3f, %d runs each, alternated) %s\n", "factor", fkp_style_on(cli, style), e->factor.ratio,
+        fkp_print(cli, "  %-11s %s%.3fx%s (%.3f to %.3f; %d pairs of runs, rates are medians) %s\n", "factor", fkp_style_on(cli, style), e->factor.ratio,
                   fkp_style_off(cli, style), e->factor.low, e->factor.high, e->pairs, fkp_verdict_name(e->verdict));
     }
     print_reached(s);
