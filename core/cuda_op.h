@@ -63,56 +63,26 @@ bool fkp_cuda_is_capturing(cudaStream_t stream);
 
 /* Runs the statement with T standing for the C++ type of a float dtype. The door has checked the dtype. */
 #define FK_DISPATCH_FLOAT(dtype_value, T, ...)                                                               \
-    switch (dtype_value) {                                                                                   \
-    case FK_F32: {                                                                                           \
-        using T = float;                                                                                     \
-        __VA_ARGS__;                                                                                         \
-        break;                                                                                               \
-    }                                                                                                        \
-    case FK_F16: {                                                                                           \
-        using T = __half;                                                                                    \
-        __VA_ARGS__;                                                                                         \
-        break;                                                                                               \
-    }                                                                                                        \
-    case FK_BF16: {                                                                                          \
-        using T = __nv_bfloat16;                                                                             \
-        __VA_ARGS__;                                                                                         \
-        break;                                                                                               \
-    }                                                                                                        \
-    default:                                                                                                 \
-        return fk_fail(FK_ERROR_UNSUPPORTED, "no CUDA kernel for %s", fk_dtype_name(dtype_value));           \
-    }
+    FKP_DISPATCH(dtype_value, FKP_CASE(FK_F32, T, float, __VA_ARGS__)                                        \
+                 FKP_CASE(FK_F16, T, __half, __VA_ARGS__) FKP_CASE(FK_BF16, T, __nv_bfloat16, __VA_ARGS__))
 /* The same for the two that tensor cores multiply as they are. */
 #define FK_DISPATCH_HALF(dtype_value, T, ...)                                                                \
+    FKP_DISPATCH(dtype_value, FKP_CASE(FK_F16, T, __half, __VA_ARGS__) FKP_CASE(FK_BF16, T, __nv_bfloat16, __VA_ARGS__))
+/* And for indices. */
+#define FK_DISPATCH_INT(dtype_value, I, ...)                                                                 \
+    FKP_DISPATCH(dtype_value, FKP_CASE(FK_I32, I, int32_t, __VA_ARGS__) FKP_CASE(FK_I64, I, int64_t, __VA_ARGS__))
+
+#define FKP_DISPATCH(dtype_value, ...)                                                                       \
     switch (dtype_value) {                                                                                   \
-    case FK_F16: {                                                                                           \
-        using T = __half;                                                                                    \
-        __VA_ARGS__;                                                                                         \
-        break;                                                                                               \
-    }                                                                                                        \
-    case FK_BF16: {                                                                                          \
-        using T = __nv_bfloat16;                                                                             \
-        __VA_ARGS__;                                                                                         \
-        break;                                                                                               \
-    }                                                                                                        \
+        __VA_ARGS__                                                                                          \
     default:                                                                                                 \
         return fk_fail(FK_ERROR_UNSUPPORTED, "no CUDA kernel for %s", fk_dtype_name(dtype_value));           \
     }
-/* And for indices. */
-#define FK_DISPATCH_INT(dtype_value, I, ...)                                                                 \
-    switch (dtype_value) {                                                                                   \
-    case FK_I32: {                                                                                           \
-        using I = int32_t;                                                                                   \
+#define FKP_CASE(dtype, T, type, ...)                                                                        \
+    case dtype: {                                                                                            \
+        using T = type;                                                                                      \
         __VA_ARGS__;                                                                                         \
         break;                                                                                               \
-    }                                                                                                        \
-    case FK_I64: {                                                                                           \
-        using I = int64_t;                                                                                   \
-        __VA_ARGS__;                                                                                         \
-        break;                                                                                               \
-    }                                                                                                        \
-    default:                                                                                                 \
-        return fk_fail(FK_ERROR_UNSUPPORTED, "no CUDA kernel for %s", fk_dtype_name(dtype_value));           \
     }
 
 /* True when `bytes` apart from an aligned pointer still is 16-byte aligned: the condition of vector loads. */
