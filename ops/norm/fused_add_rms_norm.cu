@@ -85,45 +85,29 @@ __global__ void __launch_bounds__(PLAIN_THREADS)
     }
 }
 
-template <typename T, int VPT>
-void launch(const fkp_norm_plan *plan, cudaStream_t stream, const fk_fused_add_rms_norm_args *a)
-{
-    int64_t rows, d;
-    fk_rows_cols(a->input, &rows, &d);
-    fused_add_rms_norm_kernel<T, VPT><<<fkp_norm_blocks(rows, plan->block.y), plan->block, 0, stream>>>(
-        FK_PTR(T, a->input), FK_PTR(T, a->residual), FK_PTR(const T, a->weight), rows,
-        (int)(d / fkd_pack<T>::N), fk_row_stride(a->input), fk_row_stride(a->residual), a->epsilon);
-}
+struct launches {
+    template <typename T, int VPT, int> /* one row a thread: it holds two of them */
+    static void packed(const fkp_norm_plan *plan, cudaStream_t stream, const fk_fused_add_rms_norm_args *a)
+    {
+        fused_add_rms_norm_kernel<T, VPT><<<fkp_norm_blocks(plan->rows, plan->block.y), plan->block, 0, stream>>>(
+            FK_PTR(T, a->input), FK_PTR(T, a->residual), FK_PTR(const T, a->weight), plan->rows, (int)(plan->d / fkd_pack<T>::N),
+            fk_row_stride(a->input), fk_row_stride(a->residual), a->epsilon);
+    }
+
+    template <typename T> static void plain(const fkp_norm_plan *plan, cudaStream_t stream, const fk_fused_add_rms_norm_args *a)
+    {
+        fused_add_rms_norm_plain_kernel<T><<<(unsigned)plan->rows, PLAIN_THREADS, 0, stream>>>(
+            FK_PTR(T, a->input), FK_PTR(T, a->residual), FK_PTR(const void, a->weight), a->weight ? (int)a->weight->dtype : 0, plan->d,
+            fk_row_stride(a->input), fk_row_stride(a->residual), a->epsilon);
+    }
+};
 
 } // namespace
 
-extern "C" fk_status fk_fused_add_rms_norm_cuda(fk_ctx *ctx, cudaStream_t stream,
-                                                const fk_fused_add_rms_norm_args *a)
+extern "C" fk_status fk_fused_add_rms_norm_cuda(fk_ctx *ctx, cudaStream_t stream, const fk_fused_add_rms_norm_args *a)
 {
-    int64_t rows, d, size = fk_dtype_bits(a->input->dtype) / 8;
-    fk_rows_cols(a->input, &rows, &d);
-    if (rows == 0 || d == 0) return FK_OK;
-    int64_t in_stride = fk_row_stride(a->input), residual_stride = fk_row_stride(a->residual);
-    fkp_norm_plan plan = fkp_norm_plan_for(d * size % 16 == 0 ? d * size / 16 : 0, rows);
-    bool packed =
-        plan.packs_per_thread > 0 && fkp_cuda_aligned16(a->input->data, in_stride * size) &&
-        fkp_cuda_aligned16(a->residual->data, residual_stride * size) &&
-        (!a->weight || (a->weight->dtype == a->input->dtype && fkp_cuda_aligned16(a->weight->data, 0)));
-    FK_DISPATCH_FLOAT(a->input->dtype, T, {
-        if (packed && plan.packs_per_thread == 1)
-            launch<T, 1>(&plan, stream, a);
-        else if (packed && plan.packs_per_thread == 2)
-            launch<T, 2>(&plan, stream, a);
-        else if (packed && plan.packs_per_thread == 4)
-            launch<T, 4>(&plan, stream, a);
-        else if (packed)
-            launch<T, 8>(&plan, stream, a);
-        else
-            fused_add_rms_norm_plain_kernel<T><<<(unsigned)rows, PLAIN_THREADS, 0, stream>>>(
-                FK_PTR(T, a->input), FK_PTR(T, a->residual), FK_PTR(const void, a->weight),
-                a->weight ? (int)a->weight->dtype : 0, d, in_stride, residual_stride, a->epsilon);
-    });
-    return fk_cuda_status(ctx, cudaGetLastError(), "fused_add_rms_norm");
+    fkp_norm_plan plan = fkp_norm_plan_for(a->input, a->residual, a->weight, nullptr);
+    return fkp_norm_launch<launches>(ctx, stream, a, &plan, a->input->dtype, "fused_add_rms_norm");
 }
 
 static bool supports(const fk_fused_add_rms_norm_args *a)

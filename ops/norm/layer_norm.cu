@@ -113,49 +113,30 @@ __global__ void __launch_bounds__(PLAIN_THREADS)
     }
 }
 
-template <typename T, int VPT, int ROWS>
-void launch(const fkp_norm_plan *plan, cudaStream_t stream, const fk_layer_norm_args *a)
-{
-    int64_t rows, d;
-    fk_rows_cols(a->input, &rows, &d);
-    layer_norm_kernel<T, VPT, ROWS><<<fkp_norm_blocks(rows, ROWS * plan->block.y), plan->block, 0, stream>>>(
-        FK_PTR(T, a->output), FK_PTR(const T, a->input), FK_PTR(const T, a->weight), FK_PTR(const T, a->bias), rows,
-        (int)(d / fkd_pack<T>::N), fk_row_stride(a->input), fk_row_stride(a->output), a->eps);
-}
+struct launches {
+    template <typename T, int VPT, int ROWS>
+    static void packed(const fkp_norm_plan *plan, cudaStream_t stream, const fk_layer_norm_args *a)
+    {
+        layer_norm_kernel<T, VPT, ROWS><<<fkp_norm_blocks(plan->rows, ROWS * plan->block.y), plan->block, 0, stream>>>(
+            FK_PTR(T, a->output), FK_PTR(const T, a->input), FK_PTR(const T, a->weight), FK_PTR(const T, a->bias), plan->rows,
+            (int)(plan->d / fkd_pack<T>::N), fk_row_stride(a->input), fk_row_stride(a->output), a->eps);
+    }
 
-bool packs_like(const fk_tensor *parameter, fk_dtype dtype)
-{
-    return !parameter || (parameter->dtype == dtype && fkp_cuda_aligned16(parameter->data, 0));
-}
+    template <typename T> static void plain(const fkp_norm_plan *plan, cudaStream_t stream, const fk_layer_norm_args *a)
+    {
+        layer_norm_plain_kernel<T><<<(unsigned)plan->rows, PLAIN_THREADS, 0, stream>>>(
+            FK_PTR(T, a->output), FK_PTR(const T, a->input), FK_PTR(const void, a->weight), a->weight ? (int)a->weight->dtype : 0,
+            FK_PTR(const void, a->bias), a->bias ? (int)a->bias->dtype : 0, plan->d, fk_row_stride(a->input), fk_row_stride(a->output),
+            a->eps);
+    }
+};
 
 } // namespace
 
 extern "C" fk_status fk_layer_norm_cuda(fk_ctx *ctx, cudaStream_t stream, const fk_layer_norm_args *a)
 {
-    int64_t rows, d, size = fk_dtype_bits(a->input->dtype) / 8;
-    fk_rows_cols(a->input, &rows, &d);
-    if (rows == 0 || d == 0) return FK_OK;
-    int64_t in_stride = fk_row_stride(a->input), out_stride = fk_row_stride(a->output);
-    fkp_norm_plan plan = fkp_norm_plan_for(d * size % 16 == 0 ? d * size / 16 : 0, rows);
-    bool packed = plan.packs_per_thread > 0 && fkp_cuda_aligned16(a->input->data, in_stride * size) &&
-                  fkp_cuda_aligned16(a->output->data, out_stride * size) && packs_like(a->weight, a->input->dtype) &&
-                  packs_like(a->bias, a->input->dtype);
-    FK_DISPATCH_FLOAT(a->input->dtype, T, {
-        if (packed && plan.packs_per_thread == 1)
-            launch<T, 1, 1>(&plan, stream, a);
-        else if (packed && plan.packs_per_thread == 2)
-            launch<T, 2, 1>(&plan, stream, a);
-        else if (packed && plan.packs_per_thread == 4)
-            launch<T, 4, 2>(&plan, stream, a);
-        else if (packed)
-            launch<T, 8, 1>(&plan, stream, a);
-        else
-            layer_norm_plain_kernel<T><<<(unsigned)rows, PLAIN_THREADS, 0, stream>>>(
-                FK_PTR(T, a->output), FK_PTR(const T, a->input), FK_PTR(const void, a->weight),
-                a->weight ? (int)a->weight->dtype : 0, FK_PTR(const void, a->bias), a->bias ? (int)a->bias->dtype : 0, d, in_stride,
-                out_stride, a->eps);
-    });
-    return fk_cuda_status(ctx, cudaGetLastError(), "layer_norm");
+    fkp_norm_plan plan = fkp_norm_plan_for(a->input, a->output, a->weight, a->bias);
+    return fkp_norm_launch<launches>(ctx, stream, a, &plan, a->input->dtype, "layer_norm");
 }
 
 static bool supports(const fk_layer_norm_args *a)
