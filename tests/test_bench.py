@@ -17,7 +17,7 @@ PROGRAM = EXAMPLES = SOURCE = None
 
 
 def run(*args, env=None, cwd=None):
-    return subprocess.run([PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=280,
+    return subprocess.run([PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=900,
                           env=dict(os.environ, **(env or {})), cwd=cwd)
 
 
