@@ -45,6 +45,14 @@ static const struct {
     {"encoder_attention", "fields as the original's class; no table of transformers' classes"},
     {"encoder_intermediate", "fields as the original's class; no table of transformers' classes"},
     {"encoder_output", "fields as the original's class; no table of transformers' classes"},
+    {"bert_embeddings", "fields as the original's class; no table of transformers' classes"},
+    {"bert_encoder", "fields as the original's class; no table of transformers' classes"},
+    {"bert_layer", "fields as the original's class; no table of transformers' classes"},
+    {"bert_model", "fields as the original's class; no table of transformers' classes"},
+    {"xlm_roberta_embeddings", "fields as the original's class; no table of transformers' classes"},
+    {"colbertv2_max_sim", "fields as the original's class; ColBERT's own code has a function of padded scores"},
+    {"colbertv2_token_mask", "fields as the original's class; ColBERT's own code builds the mask in Python"},
+    {"mean_pool", "no library has a function of this signature"},
 };
 
 static bool is_mirrored(const fk_op *op)
