@@ -160,6 +160,8 @@ static fk_status set_up(fk_engine *e, const fk_engine_options *o)
 fk_status fk_engine_create(const fk_model *model, const fk_engine_options *options, fk_engine **out)
 {
     *out = NULL;
+    if (fk_model_is_encoder(model))
+        return fk_fail(FK_ERROR_INVALID, "model %s is an encoder: it gives vectors, not tokens", fk_model_name(model));
     fk_engine *e = calloc(1, sizeof *e);
     if (!e) return fk_fail(FK_ERROR_MEMORY, "out of memory for an engine");
     e->model = model;

@@ -8,14 +8,17 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/nearest.h"
 #include "runtime/assets.h"
 #include "runtime/config.h"
 #include "runtime/gguf_model.h"
 #include "runtime/hf_model.h"
+#include "runtime/sentence_files.h"
 #include "runtime/weights.h"
 #include "text/tokenizer_gguf.h"
+#include "text/wordpiece.h"
 
 #define FK_MODEL(name) extern const fk_model_class fk_##name##_class;
 #include "models.def"
@@ -40,6 +43,7 @@ struct fk_model {
     void *state; /* the class's own */
     fk_model_info info;
     fk_tokenizer *tokenizer;
+    fk_wordpiece *wordpiece;
     const fk_chat_template *chat_template;
     double load_seconds;
 };
@@ -102,9 +106,29 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+/* The tokenizer of an encoder's folder, where there is one; its ids must be rows of the token table. */
+static fk_status open_wordpiece(fk_model *m, const char *folder)
+{
+    char path[4096];
+    int64_t vocab_size;
+    snprintf(path, sizeof path, "%s/tokenizer.json", folder);
+    if (access(path, F_OK) != 0) return FK_OK;
+    FK_TRY(fk_wordpiece_load(path, &m->wordpiece));
+    FK_TRY(fk_config_int(fk_config_from_json(m->config), "vocab_size", 1, &vocab_size));
+    if (fk_wordpiece_vocab_size(m->wordpiece) <= vocab_size) return FK_OK;
+    return fk_fail(FK_ERROR_INVALID, "tokenizer.json has ids up to %lld, the model's vocabulary %lld rows",
+                   (long long)fk_wordpiece_vocab_size(m->wordpiece) - 1, (long long)vocab_size);
+}
+
 static fk_status open_folder(fk_model *m, const char *path)
 {
     FK_TRY(fk_hf_config(path, &m->config));
+    const char *type = fk_config_string(fk_config_from_json(m->config), "model_type");
+    const fk_model_class *class = type ? fk_model_class_find(type) : NULL;
+    if (class && class->encode) {
+        FK_TRY(fk_sentence_files_read(path, m->config));
+        FK_TRY(open_wordpiece(m, path));
+    }
     FK_TRY(fk_checkpoint_open(path, &m->checkpoint));
     m->checkpoint_source = fk_hf_source(m->checkpoint);
     return FK_OK;
@@ -116,7 +140,7 @@ static fk_status resolve(fk_model *m, const char *name)
     char path[2304];
     if (is_asset(name)) {
         FK_TRY(fk_asset_path(name, m->options.cache_dir, path, sizeof path));
-        return open_gguf(m, path);
+        return is_folder(path) ? open_folder(m, path) : open_gguf(m, path);
     }
     if (is_folder(name)) return open_folder(m, name);
     if (strchr(name, '/') || has_suffix(name, ".gguf")) return open_gguf(m, name);
@@ -198,6 +222,7 @@ void fk_model_close(fk_model *m)
     if (!m) return;
     fk_weights_destroy(m->weights);
     fk_tokenizer_destroy(m->tokenizer);
+    fk_wordpiece_destroy(m->wordpiece);
     fk_gguf_close(m->gguf);
     fk_checkpoint_close(m->checkpoint);
     json_decref(m->config);
@@ -249,6 +274,11 @@ const fk_tokenizer *fk_model_tokenizer(const fk_model *m)
     return m->tokenizer;
 }
 
+const fk_wordpiece *fk_model_wordpiece(const fk_model *m)
+{
+    return m->wordpiece;
+}
+
 const fk_chat_template *fk_model_chat_template(const fk_model *m)
 {
     return m->chat_template;
@@ -257,4 +287,19 @@ const fk_chat_template *fk_model_chat_template(const fk_model *m)
 fk_tensor fk_model_forward(fk_ctx *ctx, const fk_model *m, const fk_batch *batch, const fk_kv_cache *cache)
 {
     return m->class->forward(ctx, m->state, batch, cache);
+}
+
+bool fk_model_is_encoder(const fk_model *m)
+{
+    return m->class->encode != NULL;
+}
+
+fk_tensor fk_model_encode(fk_ctx *ctx, const fk_model *m, const fk_encode_batch *batch)
+{
+    return m->class->encode(ctx, m->state, batch);
+}
+
+fk_tensor fk_model_score(fk_ctx *ctx, const fk_model *m, const fk_score_batch *batch)
+{
+    return m->class->score(ctx, m->state, batch);
 }

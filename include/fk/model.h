@@ -76,10 +76,30 @@ typedef struct fk_batch {
     int64_t max_seqlen_q, max_seqlen_k;
 } fk_batch;
 
-/* What the engine must know of a loaded language model. */
+/* One pass of an encoder: sequences packed one after another, without padding. Device tensors. */
+typedef struct fk_encode_batch {
+    fk_tensor input_ids;      /* [T] i64 */
+    fk_tensor positions;      /* [T] i64: from 0 in each sequence */
+    fk_tensor token_type_ids; /* [T] i64: segment of each token */
+    fk_tensor cu_seqlens;     /* [B + 1] i32: start of each sequence, then T */
+    int64_t max_seqlen;
+} fk_encode_batch;
+
+/* What a query is compared with: the vectors of N documents, as encode gave them. Device tensors. */
+typedef struct fk_score_batch {
+    fk_tensor query;    /* [Q, embedding_size]: one vector a token, or Q = 1 */
+    fk_tensor vectors;  /* [N, S, embedding_size], padded to the longest; S = 1 for one vector a document */
+    fk_tensor ids;      /* [N, S] i64: the tokens behind the vectors, padding where there is none; absent for S = 1 */
+    fk_tensor skiplist; /* [K] i64: tokens that do not count (punctuation); may be absent */
+} fk_score_batch;
+
+/* What engines must know of a loaded model. Which fields mean something follows from its class. */
 typedef struct fk_model_info {
     int64_t vocab_size, max_position_embeddings;
-    int64_t num_layers, num_kv_heads, head_size;
+    int64_t num_layers, num_kv_heads, head_size; /* num_kv_heads and head_size: of the cache of a language model */
+    int64_t embedding_size; /* features of an encoder's vectors */
+    bool token_vectors;     /* an encoder gives a vector for each token; else one for each sequence */
+    int64_t pad_token_id;   /* of fk_score_batch.ids */
 } fk_model_info;
 
 typedef struct fk_model_class {
@@ -87,8 +107,14 @@ typedef struct fk_model_class {
     const char *const *model_types; /* config.json's model_type values, NULL-terminated */
     /* Builds the model in the weights' memory. */
     fk_status (*create)(fk_weights *weights, const fk_config *config, void **model, fk_model_info *info);
-    /* Logits [L, vocab_size] of batch->logits_rows in the step arena; check the context afterwards. */
+    /* The passes of a model; those it has no use for are NULL. Results stand in the step arena; check the context
+     * afterwards.
+     * A language model: logits [L, vocab_size] of batch->logits_rows. */
     fk_tensor (*forward)(fk_ctx *ctx, const void *model, const fk_batch *batch, const fk_kv_cache *cache);
+    /* An encoder: vectors of length 1, [B, embedding_size], or [T, embedding_size] where info->token_vectors says so. */
+    fk_tensor (*encode)(fk_ctx *ctx, const void *model, const fk_encode_batch *batch);
+    /* An encoder: how well each document fits the query, [N]; larger is better. */
+    fk_tensor (*score)(fk_ctx *ctx, const void *model, const fk_score_batch *batch);
 } fk_model_class;
 
 /* The classes of models/models.def. */
@@ -101,6 +127,7 @@ const fk_model_class *fk_model_class_find(const char *name);
 
 typedef struct fk_model fk_model;
 struct fk_tokenizer;
+struct fk_wordpiece;
 struct fk_chat_template;
 
 typedef struct fk_model_options {
@@ -126,11 +153,17 @@ int64_t fk_model_weight_bytes(const fk_model *model);
 double fk_model_load_seconds(const fk_model *model);
 /* The tokenizer and chat template that came with the weights; NULL when there is none (seeded weights). */
 const struct fk_tokenizer *fk_model_tokenizer(const fk_model *model);
+/* That of an encoder; NULL when there is none. */
+const struct fk_wordpiece *fk_model_wordpiece(const fk_model *model);
 /* The tokenizer of a model alone, without its weights; the caller's (fk_tokenizer_destroy). */
 fk_status fk_model_tokenizer_open(const char *name, const char *cache_dir, struct fk_tokenizer **out);
 /* NULL when there is none. */
 const struct fk_chat_template *fk_model_chat_template(const fk_model *model);
+/* The class's passes; the model must have the one that is called. */
+bool fk_model_is_encoder(const fk_model *model);
 fk_tensor fk_model_forward(fk_ctx *ctx, const fk_model *model, const fk_batch *batch, const fk_kv_cache *cache);
+fk_tensor fk_model_encode(fk_ctx *ctx, const fk_model *model, const fk_encode_batch *batch);
+fk_tensor fk_model_score(fk_ctx *ctx, const fk_model *model, const fk_score_batch *batch);
 
 #ifdef __cplusplus
 }
