@@ -12,7 +12,7 @@
 const char *fk_asset_name_at(int index);
 /* Whether it holds weights: others are data of tests. `index` as above, of an asset that exists. */
 bool fk_asset_is_model(int index);
-/* Path of the asset's file; FK_ERROR_MISSING (with the command that fetches it) when it is not in the cache,
+/* Path of the asset's file or folder; FK_ERROR_MISSING (with the command that fetches it) when it is not in the cache,
  * FK_ERROR_INVALID for an unknown name. cache_dir NULL or "": FK_CACHE, XDG_CACHE_HOME/fastkernels, ~/.cache/fastkernels. */
 fk_status fk_asset_path(const char *name, const char *cache_dir, char *path, size_t size);
 /* The cache folder by the same rule; FK_ERROR_MISSING when there is no home either. */

@@ -24,6 +24,7 @@ import hashlib, sys, zipfile
 work = sys.argv[1]
 with zipfile.ZipFile(work + "/thing-1.0-py3-none-any.whl", "w") as wheel:
     wheel.writestr("thing/model.bin", bytes(range(250)) * 400)
+    wheel.writestr("thing/inner/words.txt", "words")
 digest = hashlib.sha256(open(work + "/thing-1.0-py3-none-any.whl", "rb").read()).hexdigest()
 row = "{}\tthing\t1.0\t{}\tthing/{}\t{}\t{}\tMIT\n"
 with open(work + "/tools/assets.tsv", "w") as table:
@@ -32,6 +33,8 @@ with open(work + "/tools/assets.tsv", "w") as table:
     table.write(row.format("other-hash", "0" * 64, "model.bin", "other.bin", 100000))
     table.write(row.format("other-size", digest, "model.bin", "size.bin", 99999))
     table.write(row.format("no-member", digest, "nothing.bin", "nothing.bin", 100000))
+    table.write(row.format("folder", digest, "", "folder", 100005))
+    table.write(row.format("no-folder", digest, "nothing/", "nothing", 1))
 PY
 
 # The pip we play: behaves as the file $work/pip/mode says and leaves a mark that it was called.
@@ -123,6 +126,12 @@ expect "fetched"               0 "$FK_CACHE/assets/model.bin"        -- "$fetch"
 expect_clean "fetched after a killed run"
 expect "bytes are right"       0 "True"                              -- python3 -c \
     "print(open('$FK_CACHE/assets/model.bin', 'rb').read() == bytes(range(250)) * 400)"
+mkdir "$FK_CACHE/assets/folder" && echo old > "$FK_CACHE/assets/folder/old" # an incomplete folder is replaced whole
+expect "a folder"              0 "$FK_CACHE/assets/folder"           -- "$fetch" folder
+expect "its files"             0 "$FK_CACHE/assets/folder/inner/words.txt" -- find "$FK_CACHE/assets/folder" -name words.txt -size 5c
+expect "nothing of the old"    2 ""                                  -- ls "$FK_CACHE/assets/folder/old"
+expect "no such folder"        1 "no folder thing/nothing/"          -- "$fetch" no-folder
+expect "--print of a folder"   0 "$FK_CACHE/assets/folder"           -- "$fetch" --print folder
 rm -f "$work/called"
 echo offline > "$work/pip/mode"
 expect "second run, offline"   0 "$FK_CACHE/assets/model.bin"        -- "$fetch" thing
