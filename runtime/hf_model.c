@@ -24,6 +24,9 @@ static const struct supported {
     {"Qwen3ForCausalLM", "qwen3",
      "{\"max_position_embeddings\":32768,\"num_key_value_heads\":32,\"head_dim\":128,\"sliding_window\":4096,"
      "\"max_window_layers\":28}"},
+    {"BertModel", "bert", "{}"},
+    {"BertForMaskedLM", "bert", "{}"},
+    {"HF_ColBERT", "bert", "{\"dim\":128}"},
 };
 #define SUPPORTED_COUNT (sizeof supported / sizeof supported[0])
 
