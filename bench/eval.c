@@ -9,6 +9,7 @@
 
 #include <fk/door.h>
 
+#include "bench/eval_encoder.h"
 #include "bench/protocol.h"
 #include "core/clean_text.h"
 #include "runtime/engine.h"
@@ -391,6 +392,7 @@ static fk_status evaluate(evaluation *v)
 fk_status fkp_eval_run(const fk_model *model, const fkp_requests *requests, const fkp_candidate_set *candidates,
                        const fkp_eval_options *options, fkp_eval *out)
 {
+    if (fk_model_is_encoder(model)) return fkp_eval_encoder_run(model, requests, candidates, options, out);
     evaluation v = {.model = model, .requests = requests, .candidates = candidates, .options = options, .out = out};
     double start = fkp_now();
     *out = (fkp_eval){.status = FKP_PASSED, .tokens_equal = true, .requests = requests->count};

@@ -25,7 +25,7 @@ typedef struct fkp_eval_options {
 /* Medians over the runs of one side. */
 typedef struct fkp_eval_side {
     double tok_s, req_s;
-    double ttft_ms, tpot_ms; /* medians over the requests */
+    double ttft_ms, tpot_ms; /* medians over the requests; NaN for encoders */
 } fkp_eval_side;
 
 /* Where a request's answers part first. Gaps are between the two tokens in question, after the baseline's continuation. */
@@ -38,12 +38,19 @@ typedef struct fkp_divergence {
     bool near_tie;
 } fkp_divergence;
 
+/* What stands in place of tokens for models that have none: the worst value found, and the least that is allowed. */
+typedef struct fkp_metric {
+    const char *name; /* "cosine"; NULL: tokens are compared */
+    double value, threshold;
+} fkp_metric;
+
 typedef struct fkp_eval {
     fkp_case_status status;
     char detail[2048];
-    bool tokens_equal;
+    fkp_metric metric;
+    bool tokens_equal;                /* with a metric: all requests are within the threshold */
     int64_t requests, equal_requests; /* requests whose answers are the same in every run */
-    int64_t tokens;                   /* of one run */
+    int64_t tokens;                   /* of one run: answered, or encoded */
     int64_t near_ties;                /* steps at which the candidate would go another way, all of them ties */
     bool diverged;
     fkp_divergence first;             /* the first error when there is one, else the first near tie */

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "core/seeded.h"
+#include "runtime/embedder.h"
 #include "runtime/prompt.h"
 
 static fk_status copy(fkp_request *request, const int32_t *ids, int64_t count)
@@ -31,13 +32,16 @@ static void draw(const char *name, int64_t number, int64_t vocab_size, int32_t *
 static fk_status encode(const fkp_scenario *scenario, const fkp_scenario_request *from, const fk_model *model, int64_t number,
                         fkp_request *to)
 {
-    to->max_tokens = from->max_tokens;
+    bool encoder = fk_model_is_encoder(model);
+    to->max_tokens = encoder ? 0 : from->max_tokens;
+    if (encoder && (from->system || from->raw))
+        return fk_fail(FK_ERROR_INVALID, "system and raw say how a chat is written; %s is an encoder", fk_model_name(model));
     if (from->ids) return copy(to, from->ids, from->num_ids);
     if (from->random_ids) {
         int64_t context = fk_model_get_info(model)->max_position_embeddings;
-        if (from->random_ids + from->max_tokens > context)
+        if (from->random_ids + to->max_tokens > context)
             return fk_fail(FK_ERROR_INVALID, "%lld random_ids and %lld tokens more; the context of %s holds %lld", (long long)from->random_ids,
-                           (long long)from->max_tokens, fk_model_name(model), (long long)context);
+                           (long long)to->max_tokens, fk_model_name(model), (long long)context);
         to->ids = malloc((size_t)from->random_ids * sizeof *to->ids);
         if (!to->ids) return fk_fail(FK_ERROR_MEMORY, "out of memory for %lld token ids", (long long)from->random_ids);
         to->length = from->random_ids;
@@ -47,7 +51,8 @@ static fk_status encode(const fkp_scenario *scenario, const fkp_scenario_request
     fk_token_list list = {0};
     fk_prompt prompt = {.text = fk_piece_of(from->prompt), .raw = from->raw};
     if (from->system) prompt.system = fk_piece_of(from->system);
-    fk_status status = fk_prompt_encode(model, &prompt, &list);
+    fk_text_role role = number == 0 ? FK_TEXT_QUERY : FK_TEXT_DOCUMENT; /* bench/encoder_runs.h */
+    fk_status status = encoder ? fk_embedder_tokenize(model, prompt.text, role, &list, NULL) : fk_prompt_encode(model, &prompt, &list);
     if (status == FK_OK) status = copy(to, list.ids, list.count);
     fk_token_list_deinit(&list);
     return status;

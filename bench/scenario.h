@@ -15,6 +15,9 @@
  *     - random_ids: 512              so many ids drawn from the scenario's name and the request's number
  *       count: 8                     so many such requests, each with its own ids; 1 when absent; for any kind
  *
+ * For an encoder a request is a text to encode: max_tokens means nothing, raw and system are refused, and the first one is the query
+ * that the others are scored against.
+ *
  * Mistakes are named with their line. */
 #ifndef FK_BENCH_SCENARIO_H
 #define FK_BENCH_SCENARIO_H

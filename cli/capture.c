@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench/capture.h"
+#include "bench/encoder_runs.h"
 #include "bench/scenario.h"
 #include "cli/interrupt.h"
 #include "cli/list.h"
@@ -38,7 +39,8 @@ typedef struct session {
     fkp_scenario *scenario;
     fk_model *model;
     fkp_requests requests;
-    fk_engine *engine;
+    fk_engine *engine;     /* of a language model */
+    fk_embedder *embedder; /* of an encoder */
     fkp_capture *capture;
     json_t *facts;
 } session;
@@ -121,20 +123,44 @@ static fk_status prepare(session *s)
     return FK_OK;
 }
 
+static fk_status create_engine(session *s, fk_ctx **ctx)
+{
+    if (fk_model_is_encoder(s->model)) {
+        fk_embedder_options options = fkp_encoder_options(&s->requests);
+        options.threads = (int)s->cli->common.threads;
+        FK_TRY(fk_embedder_create(s->model, &options, &s->embedder));
+        *ctx = fk_embedder_ctx(s->embedder);
+        return FK_OK;
+    }
+    fk_engine_options options = fkp_requests_engine(&s->requests);
+    options.threads = (int)s->cli->common.threads;
+    FK_TRY(fk_engine_create(s->model, &options, &s->engine));
+    *ctx = fk_engine_ctx(s->engine);
+    return FK_OK;
+}
+
+static fk_status run_requests(session *s)
+{
+    fkp_answers answers = {0};
+    fkp_encoded encoded = {0};
+    fk_status status = s->embedder ? fkp_encoder_run(&s->requests, s->embedder, fkp_interrupted, &encoded)
+                                   : fkp_requests_run(&s->requests, s->engine, fkp_interrupted, &answers);
+    fkp_answers_deinit(&answers);
+    fkp_encoded_deinit(&encoded);
+    return status;
+}
+
 /* Runs and records. What was recorded before an interruption is written too. */
 static fk_status run_scenario(session *s, bool *verified)
 {
-    fk_engine_options engine = fkp_requests_engine(&s->requests);
-    engine.threads = (int)s->cli->common.threads;
-    FK_TRY(fk_engine_create(s->model, &engine, &s->engine));
+    fk_ctx *ctx;
+    FK_TRY(create_engine(s, &ctx));
     FK_TRY(fkp_capture_create(s->o->max_bytes, &s->capture));
-    FK_TRY(fkp_capture_attach(s->capture, fk_engine_ctx(s->engine)));
-    fkp_answers answers = {0};
-    fk_status status = fkp_requests_run(&s->requests, s->engine, fkp_interrupted, &answers);
+    FK_TRY(fkp_capture_attach(s->capture, ctx));
+    fk_status status = run_requests(s);
     char message[512];
     snprintf(message, sizeof message, "%s", fk_error_message());
-    fkp_answers_deinit(&answers);
-    fk_status detached = fkp_capture_detach(s->capture, fk_engine_ctx(s->engine));
+    fk_status detached = fkp_capture_detach(s->capture, ctx);
     *verified = detached == FK_OK;
     if (status == FK_OK) return detached;
     return fk_fail(status, "%s", message);
@@ -188,6 +214,7 @@ static int run(fkp_cli *cli, const void *values)
     int code = fkp_exit(cli, status);
     fkp_capture_destroy(s.capture);
     if (s.engine) fk_engine_destroy(s.engine);
+    fk_embedder_destroy(s.embedder);
     fkp_requests_deinit(&s.requests);
     if (s.model) fk_model_close(s.model);
     if (s.scenario) fkp_scenario_close(s.scenario);

@@ -80,7 +80,10 @@ static json_t *result_json(session *s)
     json_t *result = head_json(s), *reached = json_object(), *covered = json_object(), *unused = json_array();
     json_object_set_new(result, "status", json_string(fkp_case_status_name(e->status)));
     json_object_set_new(result, "detail", fkp_json_text(e->detail));
-    json_object_set_new(result, "tokens_equal", json_boolean(e->tokens_equal));
+    if (e->metric.name)
+        json_object_set_new(result, "metric", json_pack("{s:s, s:o, s:o}", "name", e->metric.name, "value", fkp_json_real(e->metric.value),
+                                                        "threshold", fkp_json_real(e->metric.threshold)));
+    else json_object_set_new(result, "tokens_equal", json_boolean(e->tokens_equal));
     json_object_set_new(result, "requests", json_integer(e->requests));
     json_object_set_new(result, "requests_equal", json_integer(e->equal_requests));
     json_object_set_new(result, "tokens", json_integer(e->tokens));
@@ -106,6 +109,10 @@ static json_t *result_json(session *s)
 
 static void print_side(session *s, const char *name, const fkp_eval_side *side)
 {
+    if (s->eval.metric.name) {
+        fkp_print(s->cli, "  %-11s %8.1f tok/s  %7.2f req/s\n", name, side->tok_s, side->req_s);
+        return;
+    }
     fkp_print(s->cli, "  %-11s %8.1f tok/s  %7.2f req/s  first token %8.1f ms  each further %7.2f ms\n", name, side->tok_s, side->req_s,
               side->ttft_ms, side->tpot_ms);
 }
@@ -131,7 +138,10 @@ static void print_result(session *s)
     fkp_print(cli, "%s%s%s on %s, %s, %s: %lld requests, %lld tokens\n", fkp_style_on(cli, FKP_BOLD), s->scenario->name,
               fkp_style_off(cli, FKP_BOLD), fk_model_name(s->model), fk_dtype_name(fk_model_dtype(s->model)),
               fk_device_format(s->device, device, sizeof device), (long long)e->requests, (long long)e->tokens);
-    fkp_print(cli, "  %-11s %s (%lld of %lld requests)\n", "tokens", e->tokens_equal ? "equal" : "differ", (long long)e->equal_requests,
+    if (e->metric.name)
+        fkp_print(cli, "  %-11s %s 1 - %.3g at worst, at least 1 - %.3g is wanted (%lld of %lld requests have it)\n", "vectors", e->metric.name,
+                  1 - e->metric.value, 1 - e->metric.threshold, (long long)e->equal_requests, (long long)e->requests);
+    else fkp_print(cli, "  %-11s %s (%lld of %lld requests)\n", "tokens", e->tokens_equal ? "equal" : "differ", (long long)e->equal_requests,
               (long long)e->requests);
     if (e->diverged)
         fkp_print(cli, "  %-11s request %lld, step %lld: %d, candidate %d; logit gap %.4g, %.4g in the candidate; %s (threshold %.4g)\n",

@@ -13,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_input.h"
 #include "cli/output.h"
+#include "cli/run_embed.h"
 #include "runtime/engine.h"
 #include "runtime/generation.h"
 #include "runtime/prompt.h"
@@ -21,9 +22,9 @@
 #include "text/stop_matcher.h"
 
 typedef struct run_options {
-    const char *model, *dtype, *prompt, *prompt_ids, *file, *system, *trace, *candidates, *output;
-    bool raw, ignore_eos, references_only;
-    int64_t max_tokens, logits;
+    const char *model, *dtype, *prompt, *prompt_ids, *file, *system, *trace, *candidates, *output, *search;
+    bool raw, ignore_eos, references_only, embed;
+    int64_t max_tokens, logits, best;
     fkp_given_int top_k;
     fkp_given_real temperature, top_p; /* not given: as the model's generation_config says */
     fkp_list stop;
@@ -44,6 +45,9 @@ static const fkp_option options[] = {
     {"stop", FKP_OPT_LIST, AT(stop), "T", "end before this text; may be given several times", .letter = 0},
     {"ignore-eos", FKP_OPT_FLAG, AT(ignore_eos), NULL, "go on when the model ends its answer", .letter = 0},
     {"logits", FKP_OPT_INT, AT(logits), "N", "also show the N largest logits after the prompt", "0", .min = 0, .max = 1e9},
+    {"embed", FKP_OPT_FLAG, AT(embed), NULL, "the vector that an encoder (minilm-l6) makes of the text", .letter = 0},
+    {"search", FKP_OPT_STRING, AT(search), "FILE", "the passages of FILE that fit the prompt best, by an encoder; - is stdin", .letter = 0},
+    {"best", FKP_OPT_INT, AT(best), "N", "with --search: show so many passages", "10", .min = 1, .max = 1e9},
     {"candidates", FKP_OPT_STRING, AT(candidates), "DIR", "run with these kernels", .letter = 0},
     {"references-only", FKP_OPT_FLAG, AT(references_only), NULL, "run the C references alone: slow, the specification", .letter = 0},
     {"trace", FKP_OPT_STRING, AT(trace), "FILE", "write a time line of all operator calls for Perfetto", .letter = 0},
@@ -308,6 +312,8 @@ static fk_status run_session(session *s)
     FK_TRY(fkp_parse_dtype(s->o->dtype, &model.dtype));
     if (!s->o->model) return fk_fail(FK_ERROR_INVALID, "which model? --model M, for example --model smollm2-135m");
     FK_TRY(fk_model_open(s->o->model, &model, &s->model));
+    if (fk_model_is_encoder(s->model))
+        return fk_fail(FK_ERROR_INVALID, "model %s is an encoder: it gives vectors, not text; ask with --embed or --search FILE", s->o->model);
     FK_TRY(read_prompt(s));
     FK_TRY(create_engine(s));
     FK_TRY(create_text(s));
@@ -320,9 +326,37 @@ static fk_status run_session(session *s)
     return FK_OK;
 }
 
+/* Options that say how an answer is made have no place where there is none. */
+static fk_status check_no_answer(const run_options *o)
+{
+    const char *what = o->embed ? "--embed" : "--search", *given = NULL;
+    if (o->raw) given = "--raw";
+    if (o->system) given = "--system";
+    if (o->stop.count > 0) given = "--stop";
+    if (o->ignore_eos) given = "--ignore-eos";
+    if (o->logits > 0) given = "--logits";
+    if (o->temperature.given) given = "--temperature";
+    if (o->top_p.given) given = "--top-p";
+    if (o->top_k.given) given = "--top-k";
+    if (o->output) given = "--output";
+    if (given) return fk_fail(FK_ERROR_INVALID, "%s has no place with %s: an encoder gives vectors, not text", given, what);
+    if (o->embed && o->search) return fk_fail(FK_ERROR_INVALID, "give --embed or --search '%s', not both", o->search);
+    return FK_OK;
+}
+
+static int run_encoder(fkp_cli *cli, const run_options *o)
+{
+    fk_status status = check_no_answer(o);
+    if (status != FK_OK) return fkp_exit(cli, status);
+    return fkp_run_embed(cli, &(fkp_embed_options){.model = o->model, .dtype = o->dtype, .prompt = o->prompt, .prompt_ids = o->prompt_ids,
+                                                   .file = o->file, .search = o->search, .trace = o->trace, .candidates = o->candidates,
+                                                   .references_only = o->references_only, .best = o->best});
+}
+
 static int run(fkp_cli *cli, const void *values)
 {
     session s = {.cli = cli, .o = values};
+    if (s.o->embed || s.o->search) return run_encoder(cli, s.o);
     fk_status status = run_session(&s);
     if (s.output && fclose(s.output) != 0 && status == FK_OK)
         status = fk_fail(FK_ERROR_IO, "cannot write %s: %s", s.o->output, strerror(errno));
@@ -355,7 +389,7 @@ const fkp_command fkp_command_run = {
     .details = "The answer goes to stdout as it is made, timings go to stderr. A model with seeded weights (llama:tiny, llama:8b) has\n"
                "no tokenizer: give it --prompt-ids.",
     .examples = {"fastkernels run --model smollm2-135m --prompt 'Why is the sky blue?'",
-                 "fastkernels run --model llama:tiny --prompt-ids 1,2,3 --max-tokens 8 --logits 5"},
+                 "fastkernels run --model minilm-l6 --search README.md --prompt 'how is a kernel judged?'"},
     .max_args = 0,
     .runs_candidates = runs_candidates,
     .run = run};

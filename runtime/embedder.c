@@ -13,6 +13,7 @@
 #define DEFAULT_NUM_SEQS 32
 #define DEFAULT_BATCHED_TOKENS 4096
 #define MAX_SKIPLIST 64
+#define MIN_LENGTH 3 /* of a text: [CLS], a marker, [SEP] */
 #define SCORED_BYTES ((int64_t)64 << 20) /* of document vectors on the device at once */
 
 struct fk_embedder {
@@ -20,7 +21,7 @@ struct fk_embedder {
     const fk_model_info *info;
     fk_ctx *ctx;
     fk_backend *backend;
-    int64_t max_num_seqs, max_batched_tokens, max_length;
+    int64_t max_num_seqs, max_batched_tokens;
     int64_t skiplist[MAX_SKIPLIST]; /* ids of punctuation, which ColBERT leaves out of documents */
     int64_t num_skiplist;
 };
@@ -43,9 +44,8 @@ static fk_status set_up(fk_embedder *e, const fk_embedder_options *o)
     e->info = fk_model_get_info(e->model);
     e->max_num_seqs = o->max_num_seqs > 0 ? o->max_num_seqs : DEFAULT_NUM_SEQS;
     e->max_batched_tokens = o->max_batched_tokens > 0 ? o->max_batched_tokens : DEFAULT_BATCHED_TOKENS;
-    e->max_length = e->info->max_position_embeddings;
-    FK_TRY(fk_config_int_optional(fk_model_config(e->model), "max_seq_length", 2, &e->max_length));
-    if (e->max_length > e->info->max_position_embeddings) e->max_length = e->info->max_position_embeddings;
+    int64_t length = 0; /* a mistake in the folder is told here, once */
+    FK_TRY(fk_config_int_optional(fk_model_config(e->model), "max_seq_length", MIN_LENGTH, &length));
     if (e->info->token_vectors && fk_model_wordpiece(e->model)) find_punctuation(e, fk_model_wordpiece(e->model));
     FK_TRY(fk_ctx_create(&(fk_ctx_options){.device = fk_model_device(e->model),
                                            .threads = o->threads,
@@ -79,9 +79,11 @@ fk_ctx *fk_embedder_ctx(fk_embedder *e)
     return e->ctx;
 }
 
-int64_t fk_embedder_max_length(const fk_embedder *e)
+int64_t fk_embedder_max_length(const fk_model *model)
 {
-    return e->max_length;
+    int64_t positions = fk_model_get_info(model)->max_position_embeddings, length = positions;
+    fk_config_int_optional(fk_model_config(model), "max_seq_length", MIN_LENGTH, &length);
+    return length < positions ? length : positions;
 }
 
 void fk_vectors_deinit(fk_vectors *v)
@@ -95,15 +97,15 @@ void fk_vectors_deinit(fk_vectors *v)
 
 /* ColBERT's marker stands behind the first token (arXiv:2004.12832 section 3.2). Queries are not filled up with [MASK] tokens as
  * there: those would have to be hidden from the others, which packed attention cannot do. */
-static int32_t marker_of(const fk_embedder *e, const fk_wordpiece *wordpiece, fk_text_role role)
+static int32_t marker_of(const fk_model *model, const fk_wordpiece *wordpiece, fk_text_role role)
 {
-    if (!e->info->token_vectors) return -1;
+    if (!fk_model_get_info(model)->token_vectors) return -1;
     return fk_wordpiece_find(wordpiece, fk_piece_of(role == FK_TEXT_QUERY ? "[unused0]" : "[unused1]"));
 }
 
-static fk_status shape_ids(const fk_embedder *e, int32_t marker, int64_t first, fk_token_list *ids, int64_t *cut)
+static fk_status shape_ids(int64_t max_length, int32_t marker, int64_t first, fk_token_list *ids, int64_t *cut)
 {
-    int64_t count = ids->count - first, room = e->max_length - (marker >= 0);
+    int64_t count = ids->count - first, room = max_length - (marker >= 0);
     if (count > room) { /* the last token, [SEP], stays the last */
         *cut = count - room;
         ids->ids[first + room - 1] = ids->ids[ids->count - 1];
@@ -116,14 +118,14 @@ static fk_status shape_ids(const fk_embedder *e, int32_t marker, int64_t first, 
     return FK_OK;
 }
 
-fk_status fk_embedder_tokenize(const fk_embedder *e, fk_piece text, fk_text_role role, fk_token_list *out, int64_t *cut)
+fk_status fk_embedder_tokenize(const fk_model *model, fk_piece text, fk_text_role role, fk_token_list *out, int64_t *cut)
 {
-    const fk_wordpiece *wordpiece = fk_model_wordpiece(e->model);
+    const fk_wordpiece *wordpiece = fk_model_wordpiece(model);
     int64_t first = out->count, left_out = 0;
     if (!wordpiece)
-        return fk_fail(FK_ERROR_INVALID, "model %s has no tokenizer: give the text as token ids", fk_model_name(e->model));
+        return fk_fail(FK_ERROR_INVALID, "model %s has no tokenizer: give the text as token ids", fk_model_name(model));
     FK_TRY(fk_wordpiece_encode(wordpiece, text.data, text.bytes, true, out));
-    fk_status status = shape_ids(e, marker_of(e, wordpiece, role), first, out, &left_out);
+    fk_status status = shape_ids(fk_embedder_max_length(model), marker_of(model, wordpiece, role), first, out, &left_out);
     if (status != FK_OK) out->count = first;
     if (cut) *cut = left_out;
     return status;

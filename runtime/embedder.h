@@ -23,15 +23,16 @@ fk_status fk_embedder_create(const fk_model *model, const fk_embedder_options *o
 void fk_embedder_destroy(fk_embedder *embedder);
 /* For hooks, pins and candidates. */
 fk_ctx *fk_embedder_ctx(fk_embedder *embedder);
-/* Tokens that the model reads of a text, special ones among them: max_seq_length where the folder has it, else its positions. */
-int64_t fk_embedder_max_length(const fk_embedder *embedder);
+
+/* Tokens that an encoder reads of a text, special ones among them: max_seq_length where the folder has it, else its positions. */
+int64_t fk_embedder_max_length(const fk_model *model);
 
 /* ColBERT marks what a text is; the other encoders make no difference. */
 typedef enum fk_text_role { FK_TEXT_DOCUMENT, FK_TEXT_QUERY } fk_text_role;
 
 /* Appends the ids of a text as the model reads it: [CLS] ... [SEP], cut to the largest length, as sentence-transformers does.
  * *cut (may be NULL) is how many tokens of the text were left out. */
-fk_status fk_embedder_tokenize(const fk_embedder *embedder, fk_piece text, fk_text_role role, fk_token_list *out, int64_t *cut);
+fk_status fk_embedder_tokenize(const fk_model *model, fk_piece text, fk_text_role role, fk_token_list *out, int64_t *cut);
 
 typedef struct fk_id_span {
     const int32_t *ids; /* borrowed */

@@ -12,7 +12,7 @@
 #define LEAST_COSINE 0.99999 /* the issue's, of float32 */
 #define LEAST_COSINE_BF16 0.999 /* rounding alone: 2^-9 a value, through six layers */
 
-enum { SENTENCES = 200 };
+enum { SENTENCES = 200, SENTENCES_BF16 = 50 };
 
 static fk_safetensors *golden;
 static fk_model *model;
@@ -71,13 +71,12 @@ static int teardown(void **state)
 static void test_ids(void **state)
 {
     (void)state;
-    fk_embedder *e = embedder_of(model);
     fk_tensor want = find("ids"), lengths = find("lengths");
     int64_t first[SENTENCES + 1] = {0}, cut = 0;
     assert_int_equal(lengths.shape[0], SENTENCES);
-    assert_int_equal(fk_embedder_max_length(e), 256);
+    assert_int_equal(fk_embedder_max_length(model), 256);
     for (int i = 0; i < SENTENCES; i++) {
-        assert_ok(fk_embedder_tokenize(e, sentences[i], FK_TEXT_DOCUMENT, &ids, &cut));
+        assert_ok(fk_embedder_tokenize(model, sentences[i], FK_TEXT_DOCUMENT, &ids, &cut));
         first[i + 1] = ids.count;
         if (ids.count - first[i] != ((const int32_t *)lengths.data)[i]) fail_msg("sentence %d has %d ids, not %d", i + 1, (int)(ids.count - first[i]), ((const int32_t *)lengths.data)[i]);
         assert_true((cut > 0) == (i == SENTENCES - 1)); /* the last one alone is too long */
@@ -85,17 +84,16 @@ static void test_ids(void **state)
     assert_int_equal(ids.count, want.shape[0]);
     assert_memory_equal(ids.ids, want.data, (size_t)ids.count * sizeof *ids.ids);
     for (int i = 0; i < SENTENCES; i++) spans[i] = (fk_id_span){ids.ids + first[i], first[i + 1] - first[i]};
-    fk_embedder_destroy(e);
 }
 
 /* The smallest cosine of ours and theirs; both have length 1, which is looked at too. */
-static double least_cosine(const fk_vectors *ours, double length_tolerance)
+static double least_cosine(const fk_vectors *ours, int64_t count, double length_tolerance)
 {
     fk_tensor theirs = find("embeddings");
     const float *values = theirs.data;
     double least = 2;
     assert_int_equal(ours->features, theirs.shape[1]);
-    for (int64_t i = 0; i < SENTENCES; i++) {
+    for (int64_t i = 0; i < count; i++) {
         double dot = 0, own = 0, peer = 0;
         for (int64_t k = 0; k < ours->features; k++) {
             double a = (double)ours->values[i * ours->features + k], b = (double)values[i * ours->features + k];
@@ -116,7 +114,7 @@ static void test_vectors(void **state)
     fk_embedder *e = embedder_of(model);
     fk_vectors vectors;
     assert_ok(fk_embedder_encode(e, spans, SENTENCES, NULL, &vectors));
-    double least = least_cosine(&vectors, 1e-6);
+    double least = least_cosine(&vectors, SENTENCES, 1e-6);
     print_message("smallest cosine to sentence-transformers: 1 - %.3g\n", 1 - least);
     assert_true(least >= LEAST_COSINE);
 
@@ -145,8 +143,8 @@ static void test_bfloat16(void **state)
     fk_vectors vectors;
     assert_ok(fk_model_open("minilm-l6", &(fk_model_options){.device = {FK_CPU, 0}, .dtype = FK_BF16}, &half));
     fk_embedder *e = embedder_of(half);
-    assert_ok(fk_embedder_encode(e, spans, SENTENCES, NULL, &vectors));
-    double least = least_cosine(&vectors, 0.004);
+    assert_ok(fk_embedder_encode(e, spans, SENTENCES_BF16, NULL, &vectors));
+    double least = least_cosine(&vectors, SENTENCES_BF16, 0.004);
     print_message("bf16: 1 - %.3g\n", 1 - least);
     assert_true(least >= LEAST_COSINE_BF16);
     fk_vectors_deinit(&vectors);
