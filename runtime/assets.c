@@ -23,7 +23,7 @@ const char *fk_asset_name_at(int index)
 bool fk_asset_is_model(int index)
 {
     const char *dot = strrchr(assets[index].file, '.');
-    return dot && strcmp(dot, ".gguf") == 0;
+    return !dot || strcmp(dot, ".gguf") == 0; /* a folder has no suffix */
 }
 
 fk_status fk_cache_dir(const char *cache_dir, char *path, size_t size)

@@ -52,6 +52,8 @@ if mode == "full":
     sys.exit("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device")
 if mode == "nopip":
     sys.exit("/usr/bin/python3: No module named pip")
+if mode == "once":                                    # a second download fails
+    open(here + "/pip/mode", "w").write("offline")
 if mode == "slow":
     open(folder + "/half.whl", "wb").write(b"half")
     open(here + "/started", "w").close()
@@ -130,6 +132,10 @@ mkdir "$FK_CACHE/assets/folder" && echo old > "$FK_CACHE/assets/folder/old" # an
 expect "a folder"              0 "$FK_CACHE/assets/folder"           -- "$fetch" folder
 expect "its files"             0 "$FK_CACHE/assets/folder/inner/words.txt" -- find "$FK_CACHE/assets/folder" -name words.txt -size 5c
 expect "nothing of the old"    2 ""                                  -- ls "$FK_CACHE/assets/folder/old"
+rm -r "$FK_CACHE/assets/folder" "$FK_CACHE/assets/model.bin" "$work/called"
+printf 'once' > "$work/pip/mode"
+expect "two of one wheel"      0 "$FK_CACHE/assets/folder"           -- "$fetch" thing folder
+echo good > "$work/pip/mode"
 expect "no such folder"        1 "no folder thing/nothing/"          -- "$fetch" no-folder
 expect "--print of a folder"   0 "$FK_CACHE/assets/folder"           -- "$fetch" --print folder
 rm -f "$work/called"
