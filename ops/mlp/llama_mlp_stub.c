@@ -15,18 +15,8 @@ FK_CANDIDATE(llama_mlp)
     }
     gate_up.shape[a->x->ndim - 1] = 2 * width;
     gated.shape[a->x->ndim - 1] = width;
-    fk_linear_args up, down;
-    fk_silu_and_mul_args gate;
-    memset(&up, 0, sizeof up);
-    memset(&down, 0, sizeof down);
-    up.output = &gate_up;
-    up.input = a->x;
-    up.weight = a->gate_up_proj;
-    gate.result = &gated;
-    gate.input = &gate_up;
-    down.input = &gated;
-    down.output = a->output;
-    down.weight = a->down_proj;
+    fk_linear_args up = {&gate_up, a->x, a->gate_up_proj, NULL}, down = {a->output, &gated, a->down_proj, NULL};
+    fk_silu_and_mul_args gate = {&gated, &gate_up};
     int status = width > 0 ? fk_lower_linear(&up) : 0;
     if (status == 0 && width > 0) status = fk_lower_silu_and_mul(&gate);
     if (status == 0) status = fk_lower_linear(&down);
