@@ -13,6 +13,17 @@ static inline void *fkp_offset(const fk_tensor *t, int64_t elements)
     return (char *)t->data + elements * fkp_element_size(t->dtype);
 }
 
+/* Element i in the order of the indices, and what it becomes. */
+static inline double fkp_element(const fk_tensor *t, int64_t i)
+{
+    return fk_load_element(fk_tensor_at(t, i), t->dtype);
+}
+
+static inline void fkp_set_element(const fk_tensor *t, int64_t i, double value)
+{
+    fk_store_element(fk_tensor_at(t, i), t->dtype, value);
+}
+
 static inline void *fkp_at1(const fk_tensor *t, int64_t i)
 {
     assert(t->ndim == 1 && i >= 0 && i < t->shape[0]);

@@ -8,7 +8,7 @@
 #include <fk/ctx.h>
 #include <fk/ops.h>
 
-#include "core/dtype.h"
+#include "core/element.h"
 
 static double gelu(double x)
 {
@@ -26,8 +26,8 @@ static fk_status reference(fk_ctx *ctx, const fk_gelu_args *a)
     (void)ctx;
     bool by_tanh = strcmp(a->approximate, "tanh") == 0;
     for (int64_t i = 0; i < fk_tensor_numel(a->self); i++) {
-        double x = fk_load_element(fk_tensor_at(a->self, i), a->self->dtype);
-        fk_store_element(fk_tensor_at(a->output, i), a->output->dtype, by_tanh ? gelu_tanh(x) : gelu(x));
+        double x = fkp_element(a->self, i);
+        fkp_set_element(a->output, i, by_tanh ? gelu_tanh(x) : gelu(x));
     }
     return FK_OK;
 }

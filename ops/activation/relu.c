@@ -2,14 +2,14 @@
 /* The rectifier, the specification. NaN stays NaN and -0 becomes 0; nothing is rounded. */
 #include <fk/ops.h>
 
-#include "core/dtype.h"
+#include "core/element.h"
 
 static fk_status reference(fk_ctx *ctx, const fk_relu_args *a)
 {
     (void)ctx;
     for (int64_t i = 0; i < fk_tensor_numel(a->self); i++) {
-        double x = fk_load_element(fk_tensor_at(a->self, i), a->self->dtype);
-        fk_store_element(fk_tensor_at(a->output, i), a->output->dtype, x <= 0 ? 0 : x);
+        double x = fkp_element(a->self, i);
+        fkp_set_element(a->output, i, x <= 0 ? 0 : x);
     }
     return FK_OK;
 }

@@ -4,7 +4,7 @@
 
 #include <fk/ops.h>
 
-#include "core/dtype.h"
+#include "core/element.h"
 
 static fk_status reference(fk_ctx *ctx, const fk_silu_and_mul_args *a)
 {
@@ -13,9 +13,9 @@ static fk_status reference(fk_ctx *ctx, const fk_silu_and_mul_args *a)
     fk_rows_cols(a->result, &rows, &d);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < d; i++) {
-            double gate = fk_load_element(fk_tensor_at(a->input, r * 2 * d + i), a->input->dtype);
-            double value = fk_load_element(fk_tensor_at(a->input, r * 2 * d + d + i), a->input->dtype);
-            fk_store_element(fk_tensor_at(a->result, r * d + i), a->result->dtype, gate / (1 + exp(-gate)) * value);
+            double gate = fkp_element(a->input, r * 2 * d + i);
+            double value = fkp_element(a->input, r * 2 * d + d + i);
+            fkp_set_element(a->result, r * d + i, gate / (1 + exp(-gate)) * value);
         }
     return FK_OK;
 }

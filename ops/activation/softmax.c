@@ -6,13 +6,8 @@
 #include <fk/ctx.h>
 #include <fk/ops.h>
 
-#include "core/dtype.h"
+#include "core/element.h"
 #include "ops/activation/softmax_dim.h"
-
-static double at(const fk_tensor *t, int64_t i)
-{
-    return fk_load_element(fk_tensor_at(t, i), t->dtype);
-}
 
 static fk_status reference(fk_ctx *ctx, const fk_softmax_args *a)
 {
@@ -23,11 +18,10 @@ static fk_status reference(fk_ctx *ctx, const fk_softmax_args *a)
             int64_t first = o * s.n * s.inner + j; /* element i is s.inner further each */
             double largest = -INFINITY, sum = 0;
             for (int64_t i = 0; i < s.n; i++)
-                if (at(a->self, first + i * s.inner) > largest) largest = at(a->self, first + i * s.inner);
-            for (int64_t i = 0; i < s.n; i++) sum += exp(at(a->self, first + i * s.inner) - largest);
+                if (fkp_element(a->self, first + i * s.inner) > largest) largest = fkp_element(a->self, first + i * s.inner);
+            for (int64_t i = 0; i < s.n; i++) sum += exp(fkp_element(a->self, first + i * s.inner) - largest);
             for (int64_t i = 0; i < s.n; i++)
-                fk_store_element(fk_tensor_at(a->output, first + i * s.inner), a->output->dtype,
-                                 exp(at(a->self, first + i * s.inner) - largest) / sum);
+                fkp_set_element(a->output, first + i * s.inner, exp(fkp_element(a->self, first + i * s.inner) - largest) / sum);
         }
     return FK_OK;
 }

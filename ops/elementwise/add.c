@@ -2,15 +2,13 @@
 /* Addition, the specification: one rounding. */
 #include <fk/ops.h>
 
-#include "core/dtype.h"
+#include "core/element.h"
 
 static fk_status reference(fk_ctx *ctx, const fk_add_args *a)
 {
     (void)ctx;
     for (int64_t i = 0; i < fk_tensor_numel(a->self); i++)
-        fk_store_element(fk_tensor_at(a->output, i), a->output->dtype,
-                         fk_load_element(fk_tensor_at(a->self, i), a->self->dtype) +
-                             fk_load_element(fk_tensor_at(a->other, i), a->other->dtype));
+        fkp_set_element(a->output, i, fkp_element(a->self, i) + fkp_element(a->other, i));
     return FK_OK;
 }
 

@@ -17,7 +17,7 @@ static fk_status reference(fk_ctx *ctx, const fk_linear_args *a)
             const void *w = n_in ? fkp_at2(a->weight, o, 0) : NULL;
             double sum = a->bias ? fk_load_element(fkp_at1(a->bias, o), a->bias->dtype) : 0;
             sum += fkp_dot(a->input, x, a->weight, w, n_in);
-            fk_store_element(fk_tensor_at(a->output, r * n_out + o), a->output->dtype, sum);
+            fkp_set_element(a->output, r * n_out + o, sum);
         }
     }
     return FK_OK;

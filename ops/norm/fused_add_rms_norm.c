@@ -13,21 +13,18 @@ static fk_status reference(fk_ctx *ctx, const fk_fused_add_rms_norm_args *a)
     (void)ctx;
     int64_t rows, d;
     fk_rows_cols(a->input, &rows, &d);
-    fk_dtype dtype = a->input->dtype;
     for (int64_t r = 0; r < rows; r++) {
         double sum = 0;
         for (int64_t i = 0; i < d; i++) {
-            void *residual = fk_tensor_at(a->residual, r * d + i);
-            double x = fk_load_element(fk_tensor_at(a->input, r * d + i), dtype);
-            fk_store_element(residual, dtype, x + fk_load_element(residual, dtype));
-            double rounded = fk_load_element(residual, dtype);
-            sum += rounded * rounded;
+            fkp_set_element(a->residual, r * d + i, fkp_element(a->input, r * d + i) + fkp_element(a->residual, r * d + i));
+            double x = fkp_element(a->residual, r * d + i); /* as rounded */
+            sum += x * x;
         }
         double scale = 1 / sqrt(sum / (double)d + (double)a->epsilon);
         for (int64_t i = 0; i < d; i++) {
-            double x = fk_load_element(fk_tensor_at(a->residual, r * d + i), dtype);
-            double w = a->weight ? fk_load_element(fkp_at1(a->weight, i), a->weight->dtype) : 1;
-            fk_store_element(fk_tensor_at(a->input, r * d + i), dtype, x * scale * w);
+            double x = fkp_element(a->residual, r * d + i);
+            double w = a->weight ? fkp_element(a->weight, i) : 1;
+            fkp_set_element(a->input, r * d + i, x * scale * w);
         }
     }
     return FK_OK;

@@ -5,7 +5,7 @@
 
 #include <fk/ops.h>
 
-#include "core/dtype.h"
+#include "core/element.h"
 
 static fk_status reference(fk_ctx *ctx, const fk_l2_norm_args *a)
 {
@@ -15,14 +15,13 @@ static fk_status reference(fk_ctx *ctx, const fk_l2_norm_args *a)
     for (int64_t r = 0; r < rows; r++) {
         double sum = 0;
         for (int64_t i = 0; i < d; i++) {
-            double x = fk_load_element(fk_tensor_at(a->input, r * d + i), a->input->dtype);
+            double x = fkp_element(a->input, r * d + i);
             sum += x * x;
         }
         double length = sqrt(sum);
         if (length < (double)a->eps) length = (double)a->eps;
         for (int64_t i = 0; i < d; i++)
-            fk_store_element(fk_tensor_at(a->output, r * d + i), a->output->dtype,
-                             fk_load_element(fk_tensor_at(a->input, r * d + i), a->input->dtype) / length);
+            fkp_set_element(a->output, r * d + i, fkp_element(a->input, r * d + i) / length);
     }
     return FK_OK;
 }

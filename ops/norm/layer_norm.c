@@ -6,12 +6,7 @@
 
 #include <fk/ops.h>
 
-#include "core/dtype.h"
-
-static double row_element(const fk_tensor *t, int64_t i)
-{
-    return fk_load_element(fk_tensor_at(t, i), t->dtype);
-}
+#include "core/element.h"
 
 static fk_status reference(fk_ctx *ctx, const fk_layer_norm_args *a)
 {
@@ -20,18 +15,18 @@ static fk_status reference(fk_ctx *ctx, const fk_layer_norm_args *a)
     fk_rows_cols(a->input, &rows, &d);
     for (int64_t r = 0; r < rows; r++) {
         double mean = 0, variance = 0;
-        for (int64_t i = 0; i < d; i++) mean += row_element(a->input, r * d + i);
+        for (int64_t i = 0; i < d; i++) mean += fkp_element(a->input, r * d + i);
         mean /= (double)d;
         for (int64_t i = 0; i < d; i++) {
-            double x = row_element(a->input, r * d + i) - mean;
+            double x = fkp_element(a->input, r * d + i) - mean;
             variance += x * x;
         }
         double scale = 1 / sqrt(variance / (double)d + (double)a->eps);
         for (int64_t i = 0; i < d; i++) {
-            double x = (row_element(a->input, r * d + i) - mean) * scale;
-            if (a->weight) x *= row_element(a->weight, i);
-            if (a->bias) x += row_element(a->bias, i);
-            fk_store_element(fk_tensor_at(a->output, r * d + i), a->output->dtype, x);
+            double x = (fkp_element(a->input, r * d + i) - mean) * scale;
+            if (a->weight) x *= fkp_element(a->weight, i);
+            if (a->bias) x += fkp_element(a->bias, i);
+            fkp_set_element(a->output, r * d + i, x);
         }
     }
     return FK_OK;

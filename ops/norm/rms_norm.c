@@ -6,7 +6,7 @@
 
 #include <fk/ops.h>
 
-#include "core/dtype.h"
+#include "core/element.h"
 
 static fk_status reference(fk_ctx *ctx, const fk_rms_norm_args *a)
 {
@@ -16,14 +16,14 @@ static fk_status reference(fk_ctx *ctx, const fk_rms_norm_args *a)
     for (int64_t r = 0; r < rows; r++) {
         double sum = 0;
         for (int64_t i = 0; i < d; i++) {
-            double x = fk_load_element(fk_tensor_at(a->input, r * d + i), a->input->dtype);
+            double x = fkp_element(a->input, r * d + i);
             sum += x * x;
         }
         double scale = 1 / sqrt(sum / (double)d + (double)a->epsilon);
         for (int64_t i = 0; i < d; i++) {
-            double x = fk_load_element(fk_tensor_at(a->input, r * d + i), a->input->dtype);
-            double w = a->weight ? fk_load_element(fk_tensor_at(a->weight, i), a->weight->dtype) : 1;
-            fk_store_element(fk_tensor_at(a->result, r * d + i), a->result->dtype, x * scale * w);
+            double x = fkp_element(a->input, r * d + i);
+            double w = a->weight ? fkp_element(a->weight, i) : 1;
+            fkp_set_element(a->result, r * d + i, x * scale * w);
         }
     }
     return FK_OK;
