@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#include "bench/compile.h"
+#include "bench/candidate_files.h"
 
 /* The candidates of a folder or file as they were last seen. */
 typedef struct fkp_watch {
