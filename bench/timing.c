@@ -276,8 +276,10 @@ static fkp_case_status conclude(timing *m)
     if (roofline->copy_bytes_s > 0 && r->candidate_ms > 0)
         r->copy_fraction = (cost.read_bytes + cost.write_bytes) / roofline->copy_bytes_s / (1e-3 * r->candidate_ms);
     /* A processor's caches are bigger than one flush empties for sure, and its roofline was measured at another time, perhaps beside
-     * other programs: between hours machines differ by a factor of two. */
+     * other programs: between hours machines differ by a factor of two. Where the baseline is beyond the roofline too, the roofline
+     * is what is wrong. */
     double slack = t->options->device.type == FK_CPU ? 3 : 1.05;
+    if (floor_s > 0 && r->baseline_ms > 0) slack *= fmax(1, 1e3 * floor_s / r->baseline_ms);
     if (r->roofline_fraction > slack)
         return fkp_record_end(r, FKP_IMPLAUSIBLE, "%.4g ms is %.2f times faster than this device can move the data and do the arithmetic",
                               r->candidate_ms, r->roofline_fraction);

@@ -282,6 +282,23 @@ class Files(InFolder):
                 self.assertIn(path, result.stderr)
         self.assertFalse(os.path.exists(self.results))
 
+    def test_a_roofline_below_the_baseline_condemns_nobody(self):
+        """Measured beside other programs a roofline may be far too low; it counts as far as the baseline keeps to it."""
+        cache = self.path("cache")
+        self.assertEqual(run("doctor", "--device", "cpu", "--measure", "--cache", cache).returncode, 0)
+        (name,) = os.listdir(os.path.join(cache, "roofline"))
+        with open(os.path.join(cache, "roofline", name)) as file:
+            measured = json.load(file)
+        good = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "candidates", "good", "silu_and_mul.c")
+        args = ("--candidates", good, "--cache", cache, "--case", "T=64 D=3072", "--ops", "silu_and_mul")
+
+        measured["roofline"].update(copy_gb_s=1e-3, read_gb_s=1e-3)  # a thousandth of what any machine moves
+        with open(os.path.join(cache, "roofline", name), "w") as file:
+            json.dump(measured, file)
+        _, (record,) = self.bench(*args)
+        self.assertEqual(record["status"], "PASSED", record["detail"])
+        self.assertGreater(record["roofline_fraction"], 3)
+
     def test_one_missing_compiler_leaves_the_others(self):
         """Each planned case has its record, and the message is the first failure's own."""
         shutil.copy(os.path.join(BUILD, "candidate_good.so"), self.path("silu_and_mul.so"))
