@@ -19,9 +19,11 @@
 #include <fk/ctx.h>
 
 #include "core/simd.h"
+#include "core/simd_fp8.h"
 #include "core/threads.h"
 
 #define FKP_GEMM_MIN_ROWS 5
+#define FKP_GEMM_SCALED 128 /* FKP_GEMM_DEPTH is a multiple */
 #define FKP_GEMM_DEPTH 384
 /* Distance between rows of a chunk: not a multiple of the cache's way, so that the rows of a tile lie in different sets. */
 #define FKP_GEMM_STRIDE (FKP_GEMM_DEPTH + 16)
@@ -39,7 +41,10 @@ typedef struct fkp_gemm_job {
     int64_t input_stride, weight_stride, output_stride; /* in elements */
     const void *input, *weight, *bias;                  /* bias NULL: none */
     void *output;
-    fk_dtype input_dtype, weight_dtype, bias_dtype; /* the output has the input's */
+    fk_dtype input_dtype, weight_dtype, bias_dtype;
+    fk_dtype output_dtype;      /* FK_NONE: the input's */
+    const float *weight_scale;  /* of FK_F8_E4M3 weights: a factor for each block of FKP_GEMM_SCALED x FKP_GEMM_SCALED */
+    int64_t weight_scale_stride;
     int parts;                                      /* threads */
     float *panels;                                  /* packed input */
     float *blocks;                                  /* one converted weight block a thread */
@@ -95,6 +100,27 @@ static inline __attribute__((always_inline)) void fkp_gemm_convert(const fkp_gem
             int64_t depth = job->k - k < FKP_GEMM_DEPTH ? job->k - k : FKP_GEMM_DEPTH, i = 0;
             for (; i + FKP_LANES <= depth; i += FKP_LANES) fkp_v_store_f32(to + i, fkp_v_load(job->weight, dtype, row + k + i));
             for (; i < depth; i++) to[i] = fkp_s_load(job->weight, dtype, row + k + i);
+        }
+    }
+}
+
+/* The same for FK_F8_E4M3 with block scales. */
+static inline void fkp_gemm_convert_scaled(const fkp_gemm_job *job, int64_t first, float *block)
+{
+    for (int r = 0; r < FKP_GEMM_BLOCK; r++) {
+        int64_t row = first + r < job->n ? first + r : job->n - 1;
+        const uint8_t *from = (const uint8_t *)job->weight + row * job->weight_stride;
+        const float *scales = job->weight_scale + row / FKP_GEMM_SCALED * job->weight_scale_stride;
+        for (int64_t k = 0; k < job->k; k += FKP_GEMM_SCALED) {
+            float *to = block + (k / FKP_GEMM_DEPTH * FKP_GEMM_BLOCK + r) * FKP_GEMM_STRIDE + k % FKP_GEMM_DEPTH;
+            int64_t depth = job->k - k < FKP_GEMM_SCALED ? job->k - k : FKP_GEMM_SCALED, i = 0;
+            for (; i + FKP_LANES <= depth; i += FKP_LANES)
+                fkp_v_store_f32(to + i, fkp_v_load_e4m3(from + k + i) * scales[k / FKP_GEMM_SCALED]);
+            if (i == depth) continue;
+            uint8_t rest[FKP_LANES] = {0};
+            memcpy(rest, from + k + i, (size_t)(depth - i));
+            fkp_vf values = fkp_v_load_e4m3(rest) * scales[k / FKP_GEMM_SCALED];
+            for (int64_t j = i; j < depth; j++) to[j] = values[j - i];
         }
     }
 }
@@ -156,13 +182,13 @@ static inline void fkp_gemm_store(const fkp_gemm_job *job, const float *sums, in
             for (int i = 0; i < FKP_LANES && row + r + i < job->m; i++) {
                 int64_t at = (row + r + i) * job->output_stride + column + c;
                 if (whole) {
-                    fkp_v_store(job->output, job->input_dtype, at, square[i] + bias);
+                    fkp_v_store(job->output, job->output_dtype, at, square[i] + bias);
                     continue;
                 }
                 float values[FKP_LANES];
                 fkp_v_store_f32(values, square[i]);
                 for (int j = 0; column + c + j < job->n; j++)
-                    fkp_s_store(job->output, job->input_dtype, at + j,
+                    fkp_s_store(job->output, job->output_dtype, at + j,
                                 values[j] + (job->bias ? fkp_s_load(job->bias, job->bias_dtype, column + c + j) : 0));
             }
         }
@@ -179,6 +205,7 @@ static void fkp_gemm_part(void *user, int64_t begin, int64_t end)
             int64_t column = b * FKP_GEMM_BLOCK;
             if (job->weight_dtype == FK_F32) fkp_gemm_convert(job, FK_F32, column, block);
             else if (job->weight_dtype == FK_BF16) fkp_gemm_convert(job, FK_BF16, column, block);
+            else if (job->weight_dtype == FK_F8_E4M3) fkp_gemm_convert_scaled(job, column, block);
             else fkp_gemm_convert(job, FK_F16, column, block);
             for (int64_t row = 0; row < job->m; row += FKP_GEMM_PANEL) {
                 int width = fkp_gemm_width(job, row / FKP_GEMM_PANEL);
@@ -192,6 +219,7 @@ static void fkp_gemm_part(void *user, int64_t begin, int64_t end)
 /* Runs the product; job->parts, panels and blocks are set here. m and n are at least 1. */
 static inline fk_status fkp_gemm(fk_ctx *ctx, fkp_gemm_job *job)
 {
+    if (job->output_dtype == FK_NONE) job->output_dtype = job->input_dtype;
     int64_t panels = (job->m + FKP_GEMM_PANEL - 1) / FKP_GEMM_PANEL, blocks = (job->n + FKP_GEMM_BLOCK - 1) / FKP_GEMM_BLOCK;
     job->parts = fk_ctx_threads(ctx) < blocks ? fk_ctx_threads(ctx) : (int)blocks;
     job->panels = fk_ctx_scratch(ctx, sizeof(float) * (size_t)(panels * FKP_GEMM_PANEL * job->k + 1));

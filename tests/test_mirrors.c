@@ -26,6 +26,7 @@ static const mirror_narrowing narrowings[] = {
     {"flash_attn_decode", "window_size", "the left window alone: there are no later keys"},
     {"flash_attn_varlen", "cu_seqlens_k", "keys are always packed: their starts are needed"},
     {"flash_attn_varlen", "window_size", "the left window alone; the right one is `causal`"},
+    {"fp8_linear", "weight_scale", "weights in fp8 always have scales here"},
     {"sample", "seed", "there is no generator to take it from"},
     {"sample", "offset", "there is no generator to take it from"},
     {"llama_decoder", "residual", "None in the first layer, which is_first_layer says"},

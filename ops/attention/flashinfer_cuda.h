@@ -49,7 +49,7 @@ template <typename T> struct flashinfer_source : attention_rows {
         out += row[PLAN_FIRST_QUERY] * out_token + head * group * out_head;
         k += head * k_head;
         v += head * v_head;
-        to = chunks > 1 ? partials + ((item * gridDim.y + head) * tile_rows + before) * (head_size + 2) : nullptr;
+        to = chunks > 1 && partials ? partials + ((item * gridDim.y + head) * tile_rows + before) * (head_size + 2) : nullptr;
         if (rows > 0) narrow();
         return rows > 0;
     }
