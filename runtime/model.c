@@ -15,6 +15,7 @@
 #include "runtime/config.h"
 #include "runtime/gguf_model.h"
 #include "runtime/hf_model.h"
+#include "runtime/hf_tokenizer.h"
 #include "runtime/sentence_files.h"
 #include "runtime/weights.h"
 #include "text/tokenizer_gguf.h"
@@ -131,7 +132,8 @@ static fk_status open_folder(fk_model *m, const char *path)
     }
     FK_TRY(fk_checkpoint_open(path, &m->checkpoint));
     m->checkpoint_source = fk_hf_source(m->checkpoint);
-    return FK_OK;
+    if (class && class->encode) return FK_OK;
+    return fk_hf_tokenizer(path, m->config, &m->tokenizer, &m->chat_template);
 }
 
 /* Finds out what `name` means and fills in config, source and tokenizer. */
@@ -207,10 +209,12 @@ fk_status fk_model_tokenizer_open(const char *name, const char *cache_dir, fk_to
     fk_model *m = calloc(1, sizeof *m);
     if (!m) return fk_fail(FK_ERROR_MEMORY, "out of memory for a model");
     m->options.cache_dir = cache_dir;
-    fk_status status = resolve(m, name);
+    fk_status status = is_folder(name) && !is_asset(name) /* it may hold a tokenizer and nothing else */
+                           ? fk_hf_tokenizer(name, NULL, &m->tokenizer, &m->chat_template)
+                           : resolve(m, name);
     if (status != FK_OK) fk_fail_context(status, "model %s", name);
     else if (!m->tokenizer) status = fk_fail(FK_ERROR_INVALID, "model %s has no tokenizer: %s", name,
-                                                   m->checkpoint ? "those of folders are not read yet" : "its weights are seeded");
+                                                   is_folder(name) ? "the folder holds no tokenizer.json" : "its weights are seeded");
     *out = m->tokenizer;
     m->tokenizer = NULL;
     fk_model_close(m);

@@ -63,6 +63,7 @@ void fkp_bpe_add_merge(fkp_bpe *b, fkp_merge merge)
 
 void fkp_bpe_scratch_deinit(fkp_bpe_scratch *s)
 {
+    free(s->initial);
     free(s->symbols);
     free(s->heap);
     *s = (fkp_bpe_scratch){0};
@@ -76,16 +77,16 @@ static void emit(fkp_bpe_scratch *s, int32_t id, uint8_t byte, fk_token_list *ou
         s->dropped_byte = byte;
 }
 
-static void encode_short(const fkp_bpe *b, fkp_bpe_scratch *s, const uint8_t *word, size_t bytes,
-                         fk_token_list *out)
+/* Of both: [count] symbols; `word` is the byte of each, for those without a piece, or NULL when all have one. */
+static void merge_short(const fkp_bpe *b, fkp_bpe_scratch *s, const int32_t *symbols, const uint8_t *word, size_t count,
+                        fk_token_list *out)
 {
     int32_t ids[SHORT_WORD];
     uint32_t ranks[SHORT_WORD]; /* of the pair (i, i + 1) */
     uint8_t first_byte[SHORT_WORD];
-    size_t count = bytes;
     for (size_t i = 0; i < count; i++) {
-        ids[i] = b->byte_ids[word[i]];
-        first_byte[i] = word[i];
+        ids[i] = symbols[i];
+        first_byte[i] = word ? word[i] : 0;
     }
     for (size_t i = 0; i + 1 < count; i++) ranks[i] = rank_of(b, ids[i], ids[i + 1]);
 
@@ -143,8 +144,8 @@ static void push_pair(const fkp_bpe *b, const symbol *symbols, uint64_t *heap, s
     if (rank != NO_RANK) heap_push(heap, count, (uint64_t)rank << 32 | (uint32_t)left);
 }
 
-static fk_status encode_long(const fkp_bpe *b, fkp_bpe_scratch *s, const uint8_t *word, size_t bytes,
-                             fk_token_list *out)
+static fk_status merge_long(const fkp_bpe *b, fkp_bpe_scratch *s, const int32_t *initial, const uint8_t *word, size_t bytes,
+                            fk_token_list *out)
 {
     /* Each of the at most n - 1 joins pushes at most two pairs and pops its own. */
     FK_TRY(fkp_grow(&s->symbols, &s->symbols_capacity, bytes, sizeof(symbol)));
@@ -154,7 +155,7 @@ static fk_status encode_long(const fkp_bpe *b, fkp_bpe_scratch *s, const uint8_t
     size_t in_heap = 0;
     for (size_t i = 0; i < bytes; i++)
         symbols[i] =
-            (symbol){b->byte_ids[word[i]], (int32_t)i - 1, i + 1 < bytes ? (int32_t)i + 1 : -1, false};
+            (symbol){initial[i], (int32_t)i - 1, i + 1 < bytes ? (int32_t)i + 1 : -1, false};
     for (size_t i = 0; i + 1 < bytes; i++) push_pair(b, symbols, heap, &in_heap, (int32_t)i);
 
     while (in_heap > 0) {
@@ -170,7 +171,7 @@ static fk_status encode_long(const fkp_bpe *b, fkp_bpe_scratch *s, const uint8_t
         push_pair(b, symbols, heap, &in_heap, symbols[left].previous);
         push_pair(b, symbols, heap, &in_heap, left);
     }
-    for (int32_t i = 0; i >= 0; i = symbols[i].next) emit(s, symbols[i].id, word[i], out);
+    for (int32_t i = 0; i >= 0; i = symbols[i].next) emit(s, symbols[i].id, word ? word[i] : 0, out);
     return FK_OK;
 }
 
@@ -180,7 +181,24 @@ fk_status fkp_bpe_encode(const fkp_bpe *b, fkp_bpe_scratch *s, const uint8_t *wo
     assert(bytes <= INT32_MAX);
     if (bytes == 0) return FK_OK;
     FK_TRY(fk_token_list_reserve(out, (int64_t)bytes));
-    if (bytes > SHORT_WORD) return encode_long(b, s, word, bytes, out);
-    encode_short(b, s, word, bytes, out);
+    int32_t on_stack[SHORT_WORD], *initial = on_stack;
+    if (bytes > SHORT_WORD) {
+        void *storage = s->initial;
+        FK_TRY(fkp_grow(&storage, &s->initial_capacity, bytes, sizeof *s->initial));
+        initial = s->initial = storage;
+    }
+    for (size_t i = 0; i < bytes; i++) initial[i] = b->byte_ids[word[i]];
+    if (bytes > SHORT_WORD) return merge_long(b, s, initial, word, bytes, out);
+    merge_short(b, s, initial, word, bytes, out);
+    return FK_OK;
+}
+
+fk_status fkp_bpe_merge(const fkp_bpe *b, fkp_bpe_scratch *s, const int32_t *symbols, size_t count, fk_token_list *out)
+{
+    assert(count <= INT32_MAX);
+    if (count == 0) return FK_OK;
+    FK_TRY(fk_token_list_reserve(out, (int64_t)count));
+    if (count > SHORT_WORD) return merge_long(b, s, symbols, NULL, count, out);
+    merge_short(b, s, symbols, NULL, count, out);
     return FK_OK;
 }

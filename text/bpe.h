@@ -35,6 +35,8 @@ void fkp_bpe_add_merge(fkp_bpe *b, fkp_merge merge);
 
 /* Working memory of one thread; starts as {0}. */
 typedef struct fkp_bpe_scratch {
+    int32_t *initial; /* ids of the bytes of a long word */
+    size_t initial_capacity;
     void *symbols;
     size_t symbols_capacity;
     void *heap;
@@ -50,6 +52,9 @@ void fkp_bpe_scratch_deinit(fkp_bpe_scratch *s);
  * scratch. */
 fk_status fkp_bpe_encode(const fkp_bpe *b, fkp_bpe_scratch *s, const uint8_t *word, size_t bytes,
                          fk_token_list *out);
+
+/* The same from symbols that the caller has looked up, all of them ids. */
+fk_status fkp_bpe_merge(const fkp_bpe *b, fkp_bpe_scratch *s, const int32_t *symbols, size_t count, fk_token_list *out);
 
 #ifdef __cplusplus
 }

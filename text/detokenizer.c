@@ -3,6 +3,8 @@
  * beginning of a UTF-8 character that the next id may complete. */
 #include "text/detokenizer.h"
 
+#include "text/pipeline.h"
+#include "text/tokenizer_internal.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
@@ -13,6 +15,10 @@ struct fk_detokenizer {
     unsigned flags;
     uint8_t held[4]; /* good beginning of a character, not complete */
     size_t held_bytes;
+    /* tokenizer.json only: the beginning of the text */
+    bool begun;       /* some piece has come */
+    bool stripped;    /* nothing more goes from the front */
+    int64_t strips;   /* that have been done */
 };
 
 fk_status fk_detokenizer_create(const fk_tokenizer *t, unsigned flags, fk_detokenizer **out)
@@ -80,18 +86,50 @@ static fk_status append_text(fk_detokenizer *d, const uint8_t *text, size_t byte
     return FK_OK;
 }
 
+/* The first piece without one string wherever it stands. Its name is looked at, as it says where that string was. */
+static fk_status append_first(fk_detokenizer *d, int32_t id, const fk_bytes *gone, fk_bytes *out)
+{
+    fk_piece name = fkp_piece_at(&d->t->names, id);
+    fk_status status = FK_OK;
+    for (size_t at = 0; at < name.bytes && status == FK_OK;) {
+        bool goes = name.bytes - at >= gone->bytes && memcmp(name.data + at, gone->data, gone->bytes) == 0;
+        if (!goes) status = append_text(d, (const uint8_t *)name.data + at, 1, out);
+        at += goes ? gone->bytes : 1;
+    }
+    return status;
+}
+
+/* A piece as it stands at this place of the text: its front may go at the beginning. */
+static fk_status append_piece(fk_detokenizer *d, int32_t id, fk_bytes *out)
+{
+    fk_piece piece = fk_tokenizer_piece(d->t, id);
+    const fkp_pipeline *p = d->t->pipeline;
+    bool first = !d->begun;
+    d->begun = true;
+    if (p && first && p->drop_from_first.bytes > 0) return append_first(d, id, &p->drop_from_first, out);
+    while (p && !d->stripped && piece.bytes > 0) {
+        const size_t unit = p->strip.bytes;
+        d->stripped = d->strips >= p->strip_count || piece.bytes < unit || memcmp(piece.data, p->strip.data, unit) != 0;
+        if (d->stripped) break;
+        piece = (fk_piece){piece.data + unit, piece.bytes - unit};
+        d->strips++;
+    }
+    return append_text(d, (const uint8_t *)piece.data, piece.bytes, out);
+}
+
 fk_status fk_detokenizer_push(fk_detokenizer *d, int32_t id, fk_bytes *out)
 {
     if (id < 0 || id >= fk_tokenizer_vocab_size(d->t))
         return fk_fail(FK_ERROR_INVALID, "token id %d is outside the vocabulary of %lld tokens", id,
                        (long long)fk_tokenizer_vocab_size(d->t));
     if (!(d->flags & FK_DECODE_SPECIAL) && fk_tokenizer_is_special(d->t, id)) return FK_OK;
-    fk_piece piece = fk_tokenizer_piece(d->t, id);
-    return append_text(d, (const uint8_t *)piece.data, piece.bytes, out);
+    return append_piece(d, id, out);
 }
 
 fk_status fk_detokenizer_finish(fk_detokenizer *d, fk_bytes *out)
 {
+    d->begun = d->stripped = false;
+    d->strips = 0;
     size_t held = d->held_bytes;
     d->held_bytes = 0;
     return held ? append_bad(d, d->held, held, out) : FK_OK;

@@ -3,56 +3,13 @@
  * byte-pair encoding turns words into ids. Words repeat, so a cache in front of the last step remembers the
  * short ones. */
 #define _GNU_SOURCE /* memmem */
-#include "text/tokenizer_internal.h"
+#include "text/encoder_internal.h"
 
 #include "text/byte_map.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* One word of the cache and its ids; a word of another slot's hash simply replaces it. 64 bytes, a cache
- * line. */
-enum { CACHED_BYTES = 30, CACHED_IDS = 8, CACHE_SLOTS = 1 << 14 };
-typedef struct cached_word {
-    uint8_t bytes; /* 0: free */
-    uint8_t count;
-    uint8_t word[CACHED_BYTES];
-    int32_t ids[CACHED_IDS];
-} cached_word;
-
-/* A stretch of the text: a special token, or text still to be encoded (id < 0). */
-typedef struct fragment {
-    size_t begin, end;
-    int32_t id;
-} fragment;
-
-typedef struct fragment_list {
-    fragment *items;
-    size_t count, capacity;
-} fragment_list;
-
-struct fk_encoder {
-    const fk_tokenizer *t;
-    cached_word *cache; /* [CACHE_SLOTS] */
-    fkp_bpe_scratch bpe;
-    fk_bytes text;     /* joined spans, or a text that had to be made UTF-8 */
-    fk_bytes name;     /* a word in the byte map */
-    size_t *span_ends; /* [number of spans] offsets in the joined text */
-    size_t span_ends_capacity;
-    fragment_list fragments, previous;
-    bool *pattern_seen; /* [num_special] */
-    bool *node_seen;    /* [matcher nodes] */
-};
-
-/* The text of one call, with where control tokens may stand. */
-typedef struct encode_input {
-    const char *text;
-    size_t bytes;
-    const fk_text_span *spans;
-    size_t num_spans;
-    bool any_special; /* some span allows control tokens */
-} encode_input;
 
 fk_status fk_encoder_create(const fk_tokenizer *t, fk_encoder **out)
 {
@@ -83,6 +40,9 @@ void fk_encoder_destroy(fk_encoder *e)
     free(e->previous.items);
     free(e->pattern_seen);
     free(e->node_seen);
+    fkp_normalizer_scratch_deinit(&e->normal);
+    fkp_split_scratch_deinit(&e->split);
+    free(e->symbols);
     free(e);
 }
 
@@ -101,21 +61,25 @@ static fk_status find_whole_word(fk_encoder *e, const uint8_t *word, size_t byte
         FK_TRY(fk_bytes_append(&e->name, mapped, (size_t)length));
     }
     *id = fk_tokenizer_find(e->t, (fk_piece){e->name.data, e->name.bytes});
-    if (*id >= 0 && e->t->types[*id] != FK_TOKEN_NORMAL) *id = -1;
+    const fkp_pipeline *p = e->t->pipeline;
+    if (*id >= 0 && !(p ? p->in_model[*id] : e->t->types[*id] == FK_TOKEN_NORMAL)) *id = -1;
     return FK_OK;
 }
 
 static fk_status encode_new_word(fk_encoder *e, const uint8_t *word, size_t bytes, fk_token_list *out)
 {
-    if (e->t->pretokenizer->ignore_merges) {
+    const fkp_pipeline *p = e->t->pipeline;
+    if (p && !p->by_bytes) return fkp_pipeline_encode_word(e, word, bytes, out);
+    if (p ? p->ignore_merges : e->t->pretokenizer->ignore_merges) {
         int32_t id;
         FK_TRY(find_whole_word(e, word, bytes, &id));
         if (id >= 0) return fk_token_list_push(out, id);
     }
+    if (p) return fkp_pipeline_encode_word(e, word, bytes, out);
     return fkp_bpe_encode(&e->t->bpe, &e->bpe, word, bytes, out);
 }
 
-static fk_status encode_word(fk_encoder *e, const uint8_t *word, size_t bytes, fk_token_list *out)
+fk_status fkp_encode_word(fk_encoder *e, const uint8_t *word, size_t bytes, fk_token_list *out)
 {
     if (bytes > CACHED_BYTES) return encode_new_word(e, word, bytes, out);
 
@@ -137,7 +101,7 @@ static fk_status encode_word(fk_encoder *e, const uint8_t *word, size_t bytes, f
     return FK_OK;
 }
 
-static fk_status add_fragment(fragment_list *list, fragment f)
+fk_status fkp_add_fragment(fragment_list *list, fragment f)
 {
     if (f.begin == f.end) return FK_OK;
     void *storage = list->items;
@@ -147,8 +111,7 @@ static fk_status add_fragment(fragment_list *list, fragment f)
     return FK_OK;
 }
 
-/* Whether [begin, end) lies within one span that allows control tokens. */
-static bool control_allowed(const fk_encoder *e, const encode_input *in, size_t begin, size_t end)
+bool fkp_control_allowed(const fk_encoder *e, const encode_input *in, size_t begin, size_t end)
 {
     size_t low = 0, high = in->num_spans; /* the first span that ends after `begin` */
     while (low < high) {
@@ -177,15 +140,15 @@ static fk_status split_at(fk_encoder *e, const encode_input *in, int32_t id)
             const char *hit = memmem(in->text + from, f.end - from, name.data, name.bytes);
             if (!hit) break;
             size_t begin = (size_t)(hit - in->text), end = begin + name.bytes;
-            if (control && !control_allowed(e, in, begin, end)) {
+            if (control && !fkp_control_allowed(e, in, begin, end)) {
                 from = begin + 1;
                 continue;
             }
-            status = add_fragment(&cut, (fragment){f.begin, begin, -1});
-            if (status == FK_OK) status = add_fragment(&cut, (fragment){begin, end, id});
+            status = fkp_add_fragment(&cut, (fragment){f.begin, begin, -1});
+            if (status == FK_OK) status = fkp_add_fragment(&cut, (fragment){begin, end, id});
             f.begin = from = end;
         }
-        if (status == FK_OK) status = add_fragment(&cut, f);
+        if (status == FK_OK) status = fkp_add_fragment(&cut, f);
     }
     e->fragments = cut;
     return status;
@@ -197,7 +160,7 @@ static fk_status split_special(fk_encoder *e, const encode_input *in)
 {
     const fk_tokenizer *t = e->t;
     e->fragments.count = 0;
-    FK_TRY(add_fragment(&e->fragments, (fragment){0, in->bytes, -1}));
+    FK_TRY(fkp_add_fragment(&e->fragments, (fragment){0, in->bytes, -1}));
     if (!in->any_special && !t->has_user_defined) return FK_OK;
 
     const fkp_string_matcher *m = &t->special_matcher;
@@ -262,21 +225,32 @@ static fk_status encode_fragments(fk_encoder *e, const encode_input *in, fk_toke
         }
         for (size_t pos = f.begin; pos < f.end;) {
             size_t end = e->t->pretokenizer->word_end(text, pos, f.end);
-            FK_TRY(encode_word(e, text + pos, end - pos, out));
+            FK_TRY(fkp_encode_word(e, text + pos, end - pos, out));
             pos = end;
         }
     }
     return FK_OK;
 }
 
-/* Puts the BOS token before the ids from `start` on, unless it is there. */
-static fk_status begin_with_bos(const fk_tokenizer *t, fk_token_list *out, int64_t start)
+static fk_status insert_ids(fk_token_list *out, int64_t at, const int32_t *ids, int64_t count)
 {
-    if (!t->add_bos || (out->count > start && out->ids[start] == t->bos_id)) return FK_OK;
-    FK_TRY(fk_token_list_push(out, t->bos_id));
-    memmove(out->ids + start + 1, out->ids + start, (size_t)(out->count - 1 - start) * sizeof *out->ids);
-    out->ids[start] = t->bos_id;
+    FK_TRY(fk_token_list_reserve(out, count));
+    memmove(out->ids + at + count, out->ids + at, (size_t)(out->count - at) * sizeof *out->ids);
+    memcpy(out->ids + at, ids, (size_t)count * sizeof *ids);
+    out->count += count;
     return FK_OK;
+}
+
+/* Puts what a text begins and ends with around the ids from `start` on, unless it begins so. */
+static fk_status add_around(const fk_tokenizer *t, fk_token_list *out, int64_t start)
+{
+    const fkp_pipeline *p = t->pipeline;
+    fk_token_list bos = {.ids = (int32_t[]){t->bos_id}, .count = t->add_bos};
+    const fk_token_list *before = p ? &p->before : &bos;
+    bool there = before->count <= out->count - start;
+    for (int64_t i = 0; i < before->count && there; i++) there = out->ids[start + i] == before->ids[i];
+    if (!there) FK_TRY(insert_ids(out, start, before->ids, before->count));
+    return p && p->after.count ? insert_ids(out, out->count, p->after.ids, p->after.count) : FK_OK;
 }
 
 fk_status fk_encoder_encode_spans(fk_encoder *e, const fk_text_span *spans, size_t count, unsigned flags,
@@ -285,15 +259,22 @@ fk_status fk_encoder_encode_spans(fk_encoder *e, const fk_text_span *spans, size
     encode_input in;
     int64_t start = out->count;
     e->bpe.dropped_bytes = 0;
+    const fkp_pipeline *p = e->t->pipeline;
+    /* Expressions and normalizers read characters; scanners alone take any bytes. */
+    if (p && !(p->splitter.only && p->by_bytes)) flags &= ~(unsigned)FK_ENCODE_RAW_BYTES;
     fk_status status = prepare_text(e, spans, count, flags, &in);
-    if (status == FK_OK) status = split_special(e, &in);
-    if (status == FK_OK) status = encode_fragments(e, &in, out);
+    if (p) {
+        if (status == FK_OK) status = fkp_pipeline_encode(e, &in, out);
+    } else {
+        if (status == FK_OK) status = split_special(e, &in);
+        if (status == FK_OK) status = encode_fragments(e, &in, out);
+    }
     if (status == FK_OK && (flags & FK_ENCODE_STRICT_BYTES) && e->bpe.dropped_bytes > 0)
         status =
             fk_fail(FK_ERROR_INVALID,
                     "the vocabulary of %lld has no piece for %lld bytes of the text, the first is 0x%02X",
                     (long long)e->t->vocab_size, (long long)e->bpe.dropped_bytes, e->bpe.dropped_byte);
-    if (status == FK_OK && (flags & FK_ENCODE_ADD_BOS)) status = begin_with_bos(e->t, out, start);
+    if (status == FK_OK && (flags & FK_ENCODE_ADD_BOS)) status = add_around(e->t, out, start);
     if (status != FK_OK) out->count = start;
     return status;
 }

@@ -4,6 +4,7 @@
 #include "text/tokenizer_internal.h"
 
 #include "text/byte_map.h"
+#include "text/pipeline.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
@@ -79,7 +80,8 @@ static fk_status append_mapped(fk_bytes *out, fk_piece name)
     return FK_OK;
 }
 
-static fk_status copy_pieces(fk_tokenizer *t, const fk_tokenizer_spec *spec)
+/* `decoded` NULL: pieces are written in the byte map. */
+static fk_status copy_pieces(fk_tokenizer *t, const fk_tokenizer_spec *spec, const fk_piece *decoded)
 {
     size_t count = (size_t)spec->vocab_size;
     FK_TRY(allocate(&t->types, count, sizeof *t->types));
@@ -98,7 +100,9 @@ static fk_status copy_pieces(fk_tokenizer *t, const fk_tokenizer_spec *spec)
                            SHOWN(name), type);
         t->types[id] = (uint8_t)type;
         FK_TRY(fk_bytes_append(&t->names.text, name.data, name.bytes));
-        if (type == FK_TOKEN_NORMAL)
+        if (decoded)
+            FK_TRY(fk_bytes_append(&t->decoded.text, decoded[id].data, decoded[id].bytes));
+        else if (type == FK_TOKEN_NORMAL)
             FK_TRY(append_mapped(&t->decoded.text, name));
         else if (type != FK_TOKEN_UNUSED)
             FK_TRY(fk_bytes_append(&t->decoded.text, name.data, name.bytes));
@@ -141,7 +145,8 @@ static fk_status build_merges(fk_tokenizer *t, const fk_tokenizer_spec *spec)
         uint8_t name[4];
         int bytes = fkp_utf8_write(fkp_byte_to_code_point((uint8_t)byte), name);
         int32_t id = fk_tokenizer_find(t, (fk_piece){(const char *)name, (size_t)bytes});
-        if (id >= 0 && t->types[id] == FK_TOKEN_NORMAL) t->bpe.byte_ids[byte] = id;
+        bool made_of_text = id >= 0 && (t->pipeline ? t->pipeline->in_model[id] : t->types[id] == FK_TOKEN_NORMAL);
+        if (made_of_text) t->bpe.byte_ids[byte] = id;
     }
 
     fk_bytes joined = {0};
@@ -150,8 +155,11 @@ static fk_status build_merges(fk_tokenizer *t, const fk_tokenizer_spec *spec)
         const fk_merge_rule *rule = &spec->merges[rank];
         fkp_merge merge = {0};
         fk_bytes_clear(&joined);
+        /* The mark of pieces that go on with a word ("##") stands within no piece. */
+        size_t mark = t->pipeline ? t->pipeline->continuing_prefix.bytes : 0;
+        if (mark > rule->right.bytes) mark = rule->right.bytes;
         status = fk_bytes_append(&joined, rule->left.data, rule->left.bytes);
-        if (status == FK_OK) status = fk_bytes_append(&joined, rule->right.data, rule->right.bytes);
+        if (status == FK_OK) status = fk_bytes_append(&joined, rule->right.data + mark, rule->right.bytes - mark);
         if (status == FK_OK) status = find_merge_piece(t, rule->left, rank, "left", &merge.left);
         if (status == FK_OK) status = find_merge_piece(t, rule->right, rank, "right", &merge.right);
         if (status == FK_OK)
@@ -162,8 +170,10 @@ static fk_status build_merges(fk_tokenizer *t, const fk_tokenizer_spec *spec)
     fk_bytes_deinit(&joined);
     if (status != FK_OK || spec->num_merges > 0) return status;
 
+    /* Without a byte map a character may be four bytes, and names of bytes decode to one. */
+    size_t longest_symbol = t->pipeline && !t->pipeline->by_bytes ? 4 : 1;
     for (int64_t id = 0; id < t->vocab_size; id++)
-        if (t->types[id] == FK_TOKEN_NORMAL && fkp_piece_at(&t->decoded, id).bytes > 1)
+        if (t->types[id] == FK_TOKEN_NORMAL && fkp_piece_at(&t->decoded, id).bytes > longest_symbol)
             return fk_fail(FK_ERROR_INVALID,
                            "the vocabulary has no merges, so token %lld '%.*s' could never be made",
                            (long long)id, SHOWN(fkp_piece_at(&t->names, id)));
@@ -217,7 +227,7 @@ static fk_status copy_end_ids(fk_tokenizer *t, const fk_tokenizer_spec *spec)
         return fk_fail(FK_ERROR_INVALID, "begin-of-sequence id %d is outside the vocabulary of %lld",
                        spec->bos_id, (long long)spec->vocab_size);
     t->bos_id = spec->bos_id;
-    t->add_bos = spec->add_bos < 0 ? t->pretokenizer->add_bos : spec->add_bos != 0;
+    t->add_bos = spec->add_bos < 0 && t->pretokenizer ? t->pretokenizer->add_bos : spec->add_bos > 0;
     if (t->add_bos && t->bos_id < 0)
         return fk_fail(FK_ERROR_INVALID,
                        "texts must begin with a begin-of-sequence token, but its id is not given");
@@ -232,32 +242,48 @@ static fk_status copy_end_ids(fk_tokenizer *t, const fk_tokenizer_spec *spec)
     return FK_OK;
 }
 
-static fk_status build(fk_tokenizer *t, const fk_tokenizer_spec *spec)
+static fk_status build(fk_tokenizer *t, const fk_tokenizer_spec *spec, const fk_piece *decoded)
 {
-    FK_TRY(fkp_pretokenizer_find(spec->pre, &t->pretokenizer));
+    if (!t->pipeline) FK_TRY(fkp_pretokenizer_find(spec->pre, &t->pretokenizer));
     if (spec->vocab_size < 1 || spec->vocab_size > INT32_MAX)
         return fk_fail(FK_ERROR_INVALID, "a vocabulary cannot have %lld tokens", (long long)spec->vocab_size);
     if (spec->num_merges < 0 || spec->num_merges > INT32_MAX)
         return fk_fail(FK_ERROR_INVALID, "a vocabulary cannot have %lld merges", (long long)spec->num_merges);
     t->vocab_size = spec->vocab_size;
-    FK_TRY(copy_pieces(t, spec));
+    FK_TRY(copy_pieces(t, spec, decoded));
     FK_TRY(hash_pieces(t));
     FK_TRY(build_merges(t, spec));
     FK_TRY(build_special(t));
     return copy_end_ids(t, spec);
 }
 
-fk_status fk_tokenizer_create(const fk_tokenizer_spec *spec, fk_tokenizer **out)
+static fk_status create(const fk_tokenizer_spec *spec, const fk_piece *decoded, fkp_pipeline *pipeline, fk_tokenizer **out)
 {
     *out = NULL;
     fk_tokenizer *t = NULL;
-    FK_TRY(allocate(&t, 1, sizeof *t));
-    fk_status status = build(t, spec);
+    fk_status status = allocate(&t, 1, sizeof *t);
+    if (status != FK_OK) {
+        fkp_pipeline_destroy(pipeline);
+        return status;
+    }
+    t->pipeline = pipeline;
+    status = build(t, spec, decoded);
     if (status == FK_OK)
         *out = t;
     else
         fk_tokenizer_destroy(t);
     return fk_fail_context(status, "tokenizer");
+}
+
+fk_status fk_tokenizer_create(const fk_tokenizer_spec *spec, fk_tokenizer **out)
+{
+    return create(spec, NULL, NULL, out);
+}
+
+fk_status fkp_tokenizer_create_pipeline(const fk_tokenizer_spec *spec, const fk_piece *decoded, fkp_pipeline *pipeline,
+                                        fk_tokenizer **out)
+{
+    return create(spec, decoded, pipeline, out);
 }
 
 void fk_tokenizer_destroy(fk_tokenizer *t)
@@ -273,6 +299,7 @@ void fk_tokenizer_destroy(fk_tokenizer *t)
     free(t->eos_ids);
     fkp_bpe_deinit(&t->bpe);
     fkp_string_matcher_deinit(&t->special_matcher);
+    fkp_pipeline_destroy(t->pipeline);
     free(t);
 }
 
@@ -302,6 +329,12 @@ fk_piece fk_tokenizer_piece(const fk_tokenizer *t, int32_t id)
 {
     if (id < 0 || id >= t->vocab_size) return (fk_piece){"", 0};
     return fkp_piece_at(&t->decoded, id);
+}
+
+fk_piece fk_tokenizer_name(const fk_tokenizer *t, int32_t id)
+{
+    if (id < 0 || id >= t->vocab_size) return (fk_piece){"", 0};
+    return fkp_piece_at(&t->names, id);
 }
 
 int32_t fk_tokenizer_find(const fk_tokenizer *t, fk_piece text)

@@ -65,6 +65,8 @@ bool fk_tokenizer_is_special(const fk_tokenizer *t, int32_t id);
 /* The bytes that the id stands for (control tokens: their name). Empty for ids out of range and unused
  * pieces. */
 fk_piece fk_tokenizer_piece(const fk_tokenizer *t, int32_t id);
+/* The piece as the vocabulary file writes it ("Ġthe"); empty for ids out of range. */
+fk_piece fk_tokenizer_name(const fk_tokenizer *t, int32_t id);
 /* The id of a piece by its text in the vocabulary file ("<|im_end|>", "Ġthe"), -1 when there is none. */
 int32_t fk_tokenizer_find(const fk_tokenizer *t, fk_piece text);
 

@@ -16,7 +16,8 @@ typedef struct fkp_piece_table {
 } fkp_piece_table;
 
 struct fk_tokenizer {
-    const fkp_pretokenizer *pretokenizer;
+    const fkp_pretokenizer *pretokenizer; /* of GGUF files; those of tokenizer.json have a pipeline instead */
+    struct fkp_pipeline *pipeline;
     int64_t vocab_size;
     fkp_piece_table names;   /* as in the file: what the hash finds and special tokens look like in text */
     fkp_piece_table decoded; /* the bytes that ids stand for */
@@ -43,6 +44,11 @@ static inline bool fkp_is_control(const fk_tokenizer *t, int32_t id)
 {
     return t->types[id] == FK_TOKEN_CONTROL || t->types[id] == FK_TOKEN_UNKNOWN;
 }
+
+/* As fk_tokenizer_create, with a pipeline in place of spec->pre, which the tokenizer owns, also after an error. decoded:
+ * [vocab_size] the bytes that ids stand for. */
+fk_status fkp_tokenizer_create_pipeline(const fk_tokenizer_spec *spec, const fk_piece *decoded, struct fkp_pipeline *pipeline,
+                                        fk_tokenizer **out);
 
 /* Hash of a byte string; also what the word cache uses. */
 uint64_t fkp_hash_bytes(const uint8_t *data, size_t bytes);

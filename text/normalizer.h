@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Normalizers of tokenizer.json: what is done to the text between added tokens before it is cut into words. A list of
+ * steps, each from one buffer into another, in linear time. */
+#ifndef FK_TEXT_NORMALIZER_H
+#define FK_TEXT_NORMALIZER_H
+
+#include "text/bert_normalizer.h"
+#include "text/pattern.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum fkp_normalizer_kind {
+    FKP_NORMALIZE_NFC,
+    FKP_NORMALIZE_NFD,
+    FKP_NORMALIZE_NFKC,
+    FKP_NORMALIZE_NFKD,
+    FKP_NORMALIZE_LOWERCASE,
+    FKP_NORMALIZE_STRIP,         /* white space at the ends */
+    FKP_NORMALIZE_STRIP_ACCENTS, /* every mark */
+    FKP_NORMALIZE_REPLACE,
+    FKP_NORMALIZE_PREPEND, /* before a text that is not empty */
+    FKP_NORMALIZE_BERT,
+    FKP_NORMALIZE_NMT,       /* control characters go, odd spaces become a space */
+    FKP_NORMALIZE_BYTE_LEVEL /* every byte as its character of the byte map */
+} fkp_normalizer_kind;
+
+typedef struct fkp_normalizer {
+    fkp_normalizer_kind kind;
+    bool left, right;         /* STRIP */
+    fkp_pattern pattern;      /* REPLACE */
+    fk_bytes content;         /* REPLACE, PREPEND */
+    fkp_bert_normalizer bert; /* BERT */
+} fkp_normalizer;
+
+typedef struct fkp_normalizer_list {
+    fkp_normalizer *steps;
+    size_t count, capacity;
+    bool keeps_ascii; /* only NFC and its kin: ASCII text stays as it is */
+} fkp_normalizer_list;
+
+/* One step of this kind, at the end of the list, to be filled in. */
+fk_status fkp_normalizer_add(fkp_normalizer_list *list, fkp_normalizer_kind kind, fkp_normalizer **out);
+void fkp_normalizer_list_deinit(fkp_normalizer_list *list);
+
+/* Working memory of one thread; starts as {0}. */
+typedef struct fkp_normalizer_scratch {
+    fk_bytes buffers[2];
+    int32_t *code_points;
+    size_t capacity;
+    uint32_t *sorted; /* marks in canonical order */
+    size_t sorted_capacity;
+} fkp_normalizer_scratch;
+
+void fkp_normalizer_scratch_deinit(fkp_normalizer_scratch *s);
+
+/* *out is the normalized text, in the scratch until the next call, or the text itself when nothing changes. Bytes that
+ * are no UTF-8 stay as they are. */
+fk_status fkp_normalize(const fkp_normalizer_list *list, fkp_normalizer_scratch *s, fk_piece text, fk_piece *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
