@@ -196,7 +196,7 @@ static size_t step_back(const uint8_t *text, size_t at)
 static bool is_space_at(const uint8_t *text, size_t at, size_t end)
 {
     fkp_utf8_char c = fkp_utf8_read(text + at, end - at);
-    return c.state == FKP_UTF8_VALID && fkp_classify(c.code_point) == FKP_SPACE;
+    return c.state == FKP_UTF8_VALID && fkp_classify_json(c.code_point) == FKP_SPACE;
 }
 
 typedef struct token_search {

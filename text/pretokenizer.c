@@ -5,9 +5,9 @@
 #include "text/pretokenizer.h"
 
 #include "text/scan.h"
+#include "text/unicode.h"
 
 #include <string.h>
-#include <utf8proc.h>
 
 static bool is_white_space(uint32_t c)
 {
@@ -16,12 +16,9 @@ static bool is_white_space(uint32_t c)
            c == 0x3000;
 }
 
-fkp_char_class fkp_classify(uint32_t c)
+static fkp_char_class class_of(utf8proc_category_t category, uint32_t c)
 {
-    if (c < 0x80) return (fkp_char_class)ascii_class[c];
-    /* CJK extension I: the letters that Unicode 15.1 has and 15.0 (utf8proc 2.8, Debian 12) has not. */
-    if (c >= 0x2EBF0 && c <= 0x2EE5D) return FKP_LETTER;
-    switch (utf8proc_category((utf8proc_int32_t)c)) {
+    switch (category) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
@@ -35,6 +32,19 @@ fkp_char_class fkp_classify(uint32_t c)
     default:
         return is_white_space(c) ? FKP_SPACE : FKP_OTHER;
     }
+}
+
+fkp_char_class fkp_classify(uint32_t c)
+{
+    if (c < 0x80) return (fkp_char_class)ascii_class[c];
+    /* CJK extension I: the letters that Unicode 15.1 has and 15.0 (utf8proc 2.8, Debian 12) has not. */
+    if (c >= 0x2EBF0 && c <= 0x2EE5D) return FKP_LETTER;
+    return class_of(utf8proc_category((utf8proc_int32_t)c), c);
+}
+
+fkp_char_class fkp_classify_json(uint32_t c)
+{
+    return c < 0x80 ? (fkp_char_class)ascii_class[c] : class_of(fkp_category(c), c);
 }
 
 static size_t gpt2_word_end(const uint8_t *text, size_t pos, size_t end)

@@ -24,6 +24,8 @@ typedef enum fkp_char_class { FKP_OTHER, FKP_LETTER, FKP_NUMBER, FKP_SPACE, FKP_
 /* Class of a code point as of Unicode 15.1, whichever of Unicode 15.0 or 15.1 the installed utf8proc knows.
  */
 fkp_char_class fkp_classify(uint32_t code_point);
+/* The same as of Unicode 16, as in the expressions of tokenizer.json. */
+fkp_char_class fkp_classify_json(uint32_t code_point);
 
 typedef struct fkp_pretokenizer {
     const char *name;

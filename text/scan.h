@@ -7,6 +7,11 @@
 #include "text/pretokenizer.h"
 #include "text/utf8.h"
 
+/* The class of a code point beyond ASCII: an includer may name another version of Unicode. */
+#ifndef FK_SCAN_CLASSIFY
+#define FK_SCAN_CLASSIFY fkp_classify
+#endif
+
 /* One code point of the text: its class and length. */
 typedef struct peeked {
     fkp_char_class class;
@@ -36,7 +41,7 @@ static inline peeked peek_wide(const uint8_t *text, size_t pos, size_t end)
 {
     fkp_utf8_char c = fkp_utf8_read(text + pos, end - pos);
     if (c.state != FKP_UTF8_VALID) return (peeked){FKP_OTHER, 1};
-    return (peeked){fkp_classify(c.code_point), (size_t)c.bytes};
+    return (peeked){FK_SCAN_CLASSIFY(c.code_point), (size_t)c.bytes};
 }
 
 static inline peeked peek(const uint8_t *text, size_t pos, size_t end)

@@ -2,10 +2,11 @@
 /* The expressions of the usual tokenizer.json files as scanners, found by their exact text. Classes are Unicode's, and
  * (?i:...) folds as Oniguruma does it. A scanner for one more expression is a function and a row of the table. */
 #include "text/pattern.h"
+#define FK_SCAN_CLASSIFY fkp_classify_json
 #include "text/scan.h"
+#include "text/unicode.h"
 
 #include <string.h>
-#include <utf8proc.h>
 
 /* Sets of general categories, one bit each. */
 #define BIT(category) (1u << UTF8PROC_CATEGORY_##category)
@@ -34,8 +35,7 @@ static inline character read_character(const uint8_t *text, size_t pos, size_t e
     if (pos >= end) return (character){0, 0, 0};
     fkp_utf8_char c = fkp_utf8_read(text + pos, end - pos);
     if (c.state != FKP_UTF8_VALID) return (character){UINT32_MAX, 0, 1};
-    if (c.code_point >= 0x2EBF0 && c.code_point <= 0x2EE5D) return (character){c.code_point, BIT(LO), 4}; /* as fkp_classify */
-    return (character){c.code_point, 1u << utf8proc_category((utf8proc_int32_t)c.code_point), (size_t)c.bytes};
+    return (character){c.code_point, 1u << fkp_category(c.code_point), (size_t)c.bytes};
 }
 
 static size_t set_end(const uint8_t *text, size_t pos, size_t end, uint32_t set)
@@ -227,10 +227,22 @@ static const struct known {
      deepseek, false},
 };
 
+/* Files write line breaks within an expression as they are or as \r and \n: the same to its reader. */
+static bool same_expression(fk_piece text, const char *known)
+{
+    for (size_t i = 0; i < text.bytes; i++) {
+        const char escape[] = {'\\', text.data[i] == '\r' ? 'r' : 'n', 0};
+        bool breaks = breaks_line((uint8_t)text.data[i]);
+        if (breaks ? strncmp(known, escape, 2) != 0 : *known != text.data[i]) return false;
+        known += breaks ? 2 : 1;
+    }
+    return *known == 0;
+}
+
 fkp_scanner fkp_scanner_find(fk_piece expression, bool *scans_all)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strlen(known[i].expression) != expression.bytes || memcmp(known[i].expression, expression.data, expression.bytes) != 0) continue;
+        if (!same_expression(expression, known[i].expression)) continue;
         *scans_all = known[i].scans_all;
         return known[i].scan;
     }

@@ -3,11 +3,12 @@
 #include "text/word_splitter.h"
 
 #include "text/byte_map.h"
+#define FK_SCAN_CLASSIFY fkp_classify_json
 #include "text/scan.h"
+#include "text/unicode.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 fk_status fkp_split_add(fkp_word_splitter *w, fkp_split_kind kind, fkp_split_step **out)
 {
@@ -229,7 +230,7 @@ static size_t scan_spaces(const uint8_t *text, size_t pos, size_t end)
 
 static bool is_category_p(uint32_t c)
 {
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+    utf8proc_category_t category = fkp_category(c);
     return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
 }
 
@@ -248,8 +249,8 @@ static bool is_word_character(uint32_t c)
     if (c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
         (c >= 0x1F170 && c <= 0x1F189))
         return true;
-    if (fkp_classify(c) == FKP_LETTER) return true;
-    switch (utf8proc_category((utf8proc_int32_t)c)) {
+    if (fkp_classify_json(c) == FKP_LETTER) return true;
+    switch (fkp_category(c)) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
     case UTF8PROC_CATEGORY_ME:
