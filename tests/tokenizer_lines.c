@@ -101,20 +101,25 @@ int64_t check_lines(encode_fn encode, const int32_t *counts, const uint32_t *has
     return total;
 }
 
+void make_block(fk_bytes *out, uint32_t block)
+{
+    fk_bytes_clear(out);
+    for (uint32_t c = 256 * block; c < 256 * block + 256; c++) {
+        if (c >= 0xD800 && c <= 0xDFFF) continue;
+        uint8_t utf8[6] = {' '};
+        int bytes = fkp_utf8_write(c, utf8 + 1);
+        utf8[1 + bytes] = 'x';
+        assert_ok(fk_bytes_append(out, utf8, (size_t)bytes + 2));
+    }
+}
+
 void check_code_points(encode_fn encode, const uint32_t hashes[CODE_POINT_BLOCKS])
 {
     fk_bytes text = {0};
     fk_token_list ids = {0};
     int wrong = 0;
     for (uint32_t block = 0; block < CODE_POINT_BLOCKS; block++) {
-        fk_bytes_clear(&text);
-        for (uint32_t c = 256 * block; c < 256 * block + 256; c++) {
-            if (c >= 0xD800 && c <= 0xDFFF) continue;
-            uint8_t utf8[6] = {' '};
-            int bytes = fkp_utf8_write(c, utf8 + 1);
-            utf8[1 + bytes] = 'x';
-            assert_ok(fk_bytes_append(&text, utf8, (size_t)bytes + 2));
-        }
+        make_block(&text, block);
         fk_token_list_clear(&ids);
         encode(&text, &ids);
         if (hash_ids(&ids) != hashes[block] && wrong++ < 5) print_error("code points U+%04X to U+%04X\n", 256 * block, 256 * block + 255);

@@ -23,6 +23,9 @@ void add_fragment(void *set, char *line);
 /* Line n of the corpus, in place of what `out` held. */
 void make_line(fk_bytes *out, const fragment_set *set, size_t n);
 
+/* Every code point of 256 block .. 256 block + 255 but surrogates, between a space and a letter. */
+void make_block(fk_bytes *out, uint32_t block);
+
 /* The tokenizer under test: the ids of a text to the end of a list. */
 typedef void (*encode_fn)(const fk_bytes *text, fk_token_list *ids);
 /* The ids of every line have the golden's counts and hashes, [LINES]. Returns how many ids there are. */
