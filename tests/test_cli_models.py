@@ -102,6 +102,38 @@ class Tiny(unittest.TestCase):
         self.refuse(2, ["no tokenizer"], "tokenize", *TINY[:2], "--text", "x")
         self.refuse(3, ["/nowhere.gguf"], "run", "--model", "/nowhere.gguf", "--prompt", "x")
 
+    def test_folder_tokenizer(self):
+        """tokenize, detokenize and run with the tokenizer.json of a folder; one that does not fit is refused."""
+        pieces = [chr(c) for c in range(ord("a"), ord("z") + 1)] + ["\u0120", "th", "the", "\u0120the", "<s>"]
+        pieces += [chr(c) for c in range(33, 127) if not chr(c).islower()][:96 - len(pieces)]  # one a row of the model's embedding
+        tokenizer = {"added_tokens": [{"id": 30, "content": "<s>", "special": True}],
+                     "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"},
+                     "model": {"type": "BPE", "vocab": {p: i for i, p in enumerate(pieces) if p != "<s>"},
+                               "merges": ["t h", ["th", "e"], "\u0120 the"]}}
+        tokenizer["post_processor"] = {"type": "TemplateProcessing", "special_tokens": {"<s>": {"id": "<s>", "ids": [30], "tokens": ["<s>"]}},
+                                       "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]}
+        golden = pathlib.Path(__file__).parent / "goldens" / "hf_folder"
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "tokenizer.json")
+            self.refuse(2, ["no tokenizer.json"], "tokenize", "--model", folder, "--text", "x")
+            file.write_text(json.dumps(tokenizer))
+            result = run("tokenize", "--model", folder, "--text", "in the <s>", "--parse-special")
+            self.assertEqual((result.returncode, result.stdout), (0, "30 8 13 29 26 30\n"), result.stderr)
+            result = run("detokenize", "--model", folder, "--text", "30 8 13 29", "--no-special")
+            self.assertEqual((result.returncode, result.stdout), (0, "in the\n"), result.stderr)
+            for path in golden.iterdir():
+                shutil.copy(path, folder)
+            result = run("run", "--model", folder, "--device", "cpu", "--prompt", "in the", "--raw", "--max-tokens", "3", "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            record = json.loads(result.stdout)
+            self.assertEqual(record["prompt_ids"], [30, 8, 13, 29])
+            self.assertEqual(len(record["ids"]), 3)
+            tokenizer["added_tokens"].append({"id": 96, "content": "<far>"})
+            file.write_text(json.dumps(tokenizer))
+            self.refuse(2, ["does not fit", "'<far>'", "96"], "run", "--model", folder, "--device", "cpu", "--prompt", "a", "--raw")
+            file.write_text("{\"model\": {\"type\": \"WordLevel\"}}")
+            self.refuse(3, ["tokenizer.json", "WordLevel"], "tokenize", "--model", folder, "--text", "x")
+
     def test_missing_asset(self):
         with tempfile.TemporaryDirectory() as folder:
             self.refuse(3, ["smollm2-135m", "fetch-assets"], "run", *REAL, "--prompt", "x", "--cache", folder)

@@ -101,6 +101,13 @@ static int check_group(const json_t *family, const char *what, size_t index, uin
 
 static fragment_set fragments;
 
+/* The sanitizer takes five times as long, and finds nothing in later lines that earlier ones have not shown. */
+#ifdef __SANITIZE_ADDRESS__
+enum { CHECKED_LINES = LINES / 10 };
+#else
+enum { CHECKED_LINES = LINES };
+#endif
+
 static int check_family_lines(const json_t *family, fk_tokenizer *t, fk_encoder *e)
 {
     enum { GROUP = 500 };
@@ -109,7 +116,7 @@ static int check_family_lines(const json_t *family, fk_tokenizer *t, fk_encoder 
     int wrong = 0;
     uint32_t ids_crc = 0, text_crc = 0;
     assert_int_equal(json_array_size(json_object_get(family, "lines")), LINES / GROUP);
-    for (size_t n = 0; n < LINES; n++) {
+    for (size_t n = 0; n < CHECKED_LINES; n++) {
         make_line(&line, &fragments, n);
         encode(e, &line, &ids);
         fk_bytes_clear(&text);
@@ -289,7 +296,7 @@ static void equal_characters_take_linear_time(void **state)
     (void)state;
     static const char *const units[] = {"a", " ", "\n", "1", "!", "\xCC\x81", "\xCC\x81\xCC\x96", "\xF0\x9F\x98\x80"};
     static const char *const names_of[] = {"llama3", "qwen2", "o200k", "deepseek", "llama2", "expression", "flags", "clean"};
-    enum { BYTES = 1 << 20, MOST_SECONDS = 20 };
+    enum { BYTES = 1 << 20, MOST_SECONDS = 10 };
     fk_bytes text = {0};
     for (int f = 0; f < 8; f++) {
         fk_tokenizer *t = open_family(names_of[f]);
@@ -298,7 +305,8 @@ static void equal_characters_take_linear_time(void **state)
         for (int u = 0; u < 8; u++) {
             fk_token_list ids = {0};
             fk_bytes_clear(&text);
-            while (text.bytes < BYTES) assert_ok(fk_bytes_append(&text, units[u], strlen(units[u])));
+            size_t bytes = u == 0 && f < 6 ? BYTES : BYTES / 16; /* a million once a family; quadratic time shows in less */
+            while (text.bytes < bytes) assert_ok(fk_bytes_append(&text, units[u], strlen(units[u])));
             clock_t start = clock();
             encode(e, &text, &ids);
             double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
@@ -355,7 +363,7 @@ static void hostile_files_are_refused(void **state)
 static void endless_expressions_end(void **state)
 {
     (void)state;
-    const char *json = "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)+b\"},\"behavior\":\"Isolated\"}," REST;
+    const char *json = "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)+[bd]\"},\"behavior\":\"Isolated\"}," REST;
     fk_tokenizer *t;
     fk_token_list ids = {0};
     char text[60];

@@ -40,7 +40,7 @@ static bool is_control(uint32_t c)
     }
 }
 
-static bool is_punctuation(uint32_t c)
+bool fkp_bert_is_punctuation(uint32_t c)
 {
     if (c < 0x80) return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
     switch (utf8proc_category((utf8proc_int32_t)c)) {
@@ -79,7 +79,7 @@ static void emit(fkp_bert_output *out, uint32_t c, bool ideograph)
     if (out->count == FKP_BERT_MOST) return;
     fkp_bert_class class = FKP_BERT_WORD;
     if (is_white_space(c)) class = FKP_BERT_SPACE;
-    else if (ideograph || is_punctuation(c)) class = FKP_BERT_ALONE;
+    else if (ideograph || fkp_bert_is_punctuation(c)) class = FKP_BERT_ALONE;
     out->code_points[out->count] = c;
     out->classes[out->count++] = (uint8_t)class;
 }

@@ -33,6 +33,9 @@ typedef struct fkp_bert_output {
     uint8_t classes[FKP_BERT_MOST]; /* fkp_bert_class */
 } fkp_bert_output;
 
+/* Punctuation as that tokenizer has it: all of ASCII's symbols, and category P of Unicode 8. */
+bool fkp_bert_is_punctuation(uint32_t code_point);
+
 /* What one code point becomes. Canonical ordering is not done: the marks that it would exchange are the ones that
  * strip_accents takes away. */
 void fkp_bert_normalize(const fkp_bert_normalizer *n, uint32_t code_point, fkp_bert_output *out);

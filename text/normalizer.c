@@ -4,6 +4,7 @@
 #include "text/normalizer.h"
 
 #include "text/byte_map.h"
+#include "text/normalizer_unicode.h"
 #include "text/pretokenizer.h"
 #include "text/utf8.h"
 
@@ -65,13 +66,19 @@ static void sort_marks(uint32_t *keys, uint32_t *spare, size_t count)
     }
 }
 
+static int combining_class(int32_t c)
+{
+    int class = utf8proc_get_property(c)->combining_class;
+    return class && FKP_IN(newer_marks, (uint32_t)c) ? 0 : class;
+}
+
 static fk_status order_marks(fkp_normalizer_scratch *s, int32_t *points, size_t count)
 {
     for (size_t begin = 0; begin < count;) {
         size_t end = begin;
         bool in_order = true;
         int last = 0;
-        for (int class; end < count && (class = utf8proc_get_property(points[end])->combining_class) != 0; end++, last = class)
+        for (int class; end < count && (class = combining_class(points[end])) != 0; end++, last = class)
             in_order &= class >= last;
         size_t marks = end - begin;
         if (!in_order) {
@@ -79,7 +86,7 @@ static fk_status order_marks(fkp_normalizer_scratch *s, int32_t *points, size_t 
             FK_TRY(fkp_grow(&storage, &s->sorted_capacity, 2 * marks, sizeof *s->sorted));
             s->sorted = storage;
             for (size_t i = 0; i < marks; i++)
-                s->sorted[i] = (uint32_t)utf8proc_get_property(points[begin + i])->combining_class << 24 | (uint32_t)points[begin + i];
+                s->sorted[i] = (uint32_t)combining_class(points[begin + i]) << 24 | (uint32_t)points[begin + i];
             sort_marks(s->sorted, s->sorted + marks, marks);
             for (size_t i = 0; i < marks; i++) points[begin + i] = (int32_t)(s->sorted[i] & 0xFFFFFF);
         }
@@ -102,6 +109,10 @@ static fk_status append_form(fkp_normalizer_scratch *s, fkp_normalizer_kind kind
         void *storage = s->code_points;
         FK_TRY(fkp_grow(&storage, &s->capacity, count + LONGEST_DECOMPOSITION + 1, sizeof *s->code_points));
         s->code_points = storage;
+        if (FKP_IN(newer_decompositions, c.code_point)) {
+            s->code_points[count++] = (int32_t)c.code_point;
+            continue;
+        }
         int boundary = 0;
         utf8proc_ssize_t added = utf8proc_decompose_char((int32_t)c.code_point, s->code_points + count, LONGEST_DECOMPOSITION,
                                                          (utf8proc_option_t)options, &boundary);
@@ -160,12 +171,18 @@ static fk_status normalization_form(fkp_normalizer_scratch *s, fkp_normalizer_ki
 static fk_status append_lowercase(fk_bytes *out, uint32_t c)
 {
     if (c == 0x130) return fk_bytes_append(out, "i\xCC\x87", 3);
+    for (size_t i = 0; c >= newer_capitals[0].first && i < sizeof newer_capitals / sizeof *newer_capitals; i++) {
+        const struct newer_capitals *n = &newer_capitals[i];
+        if (c >= n->first && c <= n->last && (c - n->first) % n->step == 0) return append_code_point(out, (uint32_t)((int32_t)c + n->distance));
+    }
     return append_code_point(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)c));
 }
 
 static bool is_mark(uint32_t c)
 {
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+    if (c == 0x1CF2 || c == 0x1CF3) return true; /* letters by now */
+    if (FKP_IN(newer_marks, c)) return false;
     return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME;
 }
 

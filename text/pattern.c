@@ -10,6 +10,18 @@
 
 enum { MOST_PATTERN_BYTES = 1 << 16, MATCH_LIMIT = 50 * 1000 * 1000, HEAP_LIMIT_KIB = 256 << 10 };
 
+/* \s and \S are the White_Space property there; PCRE2's count U+180E too. Both spellings may stand in a class. */
+static fk_status translate(fk_piece expression, fk_bytes *out)
+{
+    for (size_t i = 0; i < expression.bytes; i++) {
+        bool escape = expression.data[i] == '\\' && i + 1 < expression.bytes;
+        const char *property = !escape ? NULL : expression.data[i + 1] == 's' ? "\\p{White_Space}" : expression.data[i + 1] == 'S' ? "\\P{White_Space}" : NULL;
+        FK_TRY(property ? fk_bytes_append(out, property, strlen(property)) : fk_bytes_append(out, expression.data + i, escape ? 2 : 1));
+        i += escape;
+    }
+    return FK_OK;
+}
+
 fk_status fkp_pattern_init_regex(fkp_pattern *p, fk_piece expression)
 {
     *p = (fkp_pattern){0};
@@ -20,8 +32,13 @@ fk_status fkp_pattern_init_regex(fkp_pattern *p, fk_piece expression)
                        MOST_PATTERN_BYTES);
     int code;
     PCRE2_SIZE offset;
+    fk_bytes translated = {0};
+    fk_status status = translate(expression, &translated);
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
-    p->expression = pcre2_compile((PCRE2_SPTR)expression.data, expression.bytes, options, &code, &offset, NULL);
+    if (status == FK_OK)
+        p->expression = pcre2_compile((PCRE2_SPTR)(translated.data ? translated.data : ""), translated.bytes, options, &code, &offset, NULL);
+    fk_bytes_deinit(&translated);
+    FK_TRY(status);
     if (!p->expression) {
         PCRE2_UCHAR reason[120];
         pcre2_get_error_message(code, reason, sizeof reason);

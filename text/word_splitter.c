@@ -2,6 +2,7 @@
 /* Running the steps of a pre-tokenizer. */
 #include "text/word_splitter.h"
 
+#include "text/bert_normalizer.h"
 #include "text/byte_map.h"
 #define FK_SCAN_CLASSIFY fkp_classify_json
 #include "text/scan.h"
@@ -228,19 +229,10 @@ static size_t scan_spaces(const uint8_t *text, size_t pos, size_t end)
     return run_end(text, pos, end, FKP_SPACE);
 }
 
-static bool is_category_p(uint32_t c)
-{
-    utf8proc_category_t category = fkp_category(c);
-    return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
-}
-
-/* ASCII's punctuation counts the symbols too. */
 static size_t scan_punctuation(const uint8_t *text, size_t pos, size_t end)
 {
     fkp_utf8_char c = fkp_utf8_read(text + pos, end - pos);
-    if (c.state != FKP_UTF8_VALID) return pos;
-    bool ascii = c.code_point > ' ' && c.code_point < 0x7F && peek(text, pos, end).class == FKP_OTHER;
-    return ascii || is_category_p(c.code_point) ? pos + (size_t)c.bytes : pos;
+    return c.state == FKP_UTF8_VALID && fkp_bert_is_punctuation(c.code_point) ? pos + (size_t)c.bytes : pos;
 }
 
 /* \w as Unicode's annex 18 has it: alphabetic, marks, decimal digits, connectors, joiners. */

@@ -24,6 +24,7 @@
 #include "runtime/weights.h"
 #include "tests/tiny_vocabulary.h"
 #include "text/detokenizer.h"
+#include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
 #define GOLDEN_FOLDER FK_SOURCE_DIR "/tests/goldens/hf_folder"
@@ -292,4 +293,27 @@ fk_status fuzz_detokenizer(const uint8_t *data, size_t size)
         fk_bytes_deinit(&whole);
     }
     return first_error;
+}
+
+/* ---- tokenizer.json */
+
+fk_status fuzz_tokenizer_json(const uint8_t *data, size_t size)
+{
+    static const char *const texts[] = {"", " the foo <s> e\xCC\x81\xC3\xA9 1234 don't!\r\n  ab\xF0\x9F\x98\x80 \xE2\x96\x81z", "\xFF a\x80 \xED\xA0\x80\x01"};
+    fk_tokenizer *tokenizer;
+    FK_TRY(fk_tokenizer_json_parse((const char *)data, size, NULL, &tokenizer));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (unsigned flags = 0; flags < 16; flags++) {
+            fk_token_list ids = {0};
+            fk_bytes text = {0};
+            fk_status status = fk_tokenizer_encode(tokenizer, texts[i], strlen(texts[i]), flags, &ids);
+            check(status == FK_OK || ids.count == 0);
+            for (int64_t k = 0; k < ids.count; k++) check(ids.ids[k] >= 0 && ids.ids[k] < fk_tokenizer_vocab_size(tokenizer));
+            must(fk_tokenizer_decode(tokenizer, ids.ids, ids.count, flags & 1, &text));
+            check(text.bytes == 0 || is_utf8(&text, 0));
+            fk_token_list_deinit(&ids);
+            fk_bytes_deinit(&text);
+        }
+    fk_tokenizer_destroy(tokenizer);
+    return FK_OK;
 }

@@ -21,7 +21,8 @@
     X(generation_config, fuzz_generation_config, 2000)                                                                \
     X(scenario, fuzz_scenario, 5000)                                                                                  \
     X(capture, fuzz_capture, 2000)                                                                                    \
-    X(detokenizer, fuzz_detokenizer, 5000)
+    X(detokenizer, fuzz_detokenizer, 5000)                                                                            \
+    X(tokenizer_json, fuzz_tokenizer_json, 5000)
 
 /* model.safetensors.index.json, beside two small shards with tensors x, y and z. */
 fk_status fuzz_index(const uint8_t *data, size_t size);
@@ -35,5 +36,7 @@ fk_status fuzz_scenario(const uint8_t *data, size_t size);
 fk_status fuzz_capture(const uint8_t *data, size_t size);
 /* Token ids, two bytes each: streamed and whole text agree, and are valid UTF-8 where that is promised. */
 fk_status fuzz_detokenizer(const uint8_t *data, size_t size);
+/* tokenizer.json: read, texts encoded with what it says, and the ids decoded. */
+fk_status fuzz_tokenizer_json(const uint8_t *data, size_t size);
 
 #endif

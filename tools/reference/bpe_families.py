@@ -42,7 +42,7 @@ DEEPSEEK = (r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}
             + SPACES).replace(r"\r", "\r").replace(r"\n", "\n")
 CASES = ["", " ", "  ", "\n", " \n ", "a->b !!!\n\n 1234567 don't DON'T", "camelCase HTTPSession a/b\n/ \u2192 \u201cx\u201d \u0915\u094d\u0937\u093f",
          "don'\u017f x'LL'Re 'S'd", "e\u0301 \u00e9 \u1e69\u0323\u0307 q\u0307\u0323\u0307", "\u00bd \ufb01 \u212b \uac00\u1100\u1161 \ufdfa",
-         "<s>a</s> b <tool>c</tool>", "foobar foo <X> bar  [pad]  x[one]y [one] \u00e9[one] word", " MAJUSCULES \u0130I \u03a3\u03a3",
+         "x<s>a</s> b <tool>c</tool>", "foobar foo <X> bar  [pad]  x[one]y [one] \u00e9[one] word", " MAJUSCULES \u0130I \u03a3\u03a3",
          "Hello , world .  \u2581x\u2581 y", "\U00013080 \U0001f468\u200d\U0001f469\u200d\U0001f467 \u0001\u007f", "x\n\n\ny"]
 REPEATS = [("a", 3000), (" ", 3000), ("\u0301", 500), ("\u0316\u0301", 300), ("\n", 100), ("1", 1000), ("\U0001f600", 400)]
 
