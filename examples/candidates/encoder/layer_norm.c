@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LayerNorm for float32 rows that are a multiple of 8 long, in two passes instead of three: sums of x - c and of its square in one,
+/* LayerNorm for float32 rows that are whole vectors long, in two passes instead of three: sums of x - c and of its square in one,
  * where c, the mean of the row's first elements, is near enough to the row's mean that nothing cancels. Other rows take three passes
  * in double. */
 #include <fk/candidate.h>
 
+#if defined(__AVX__)
 #define WIDE 8
+#else
+#define WIDE 4
+#endif
 typedef float wide __attribute__((vector_size(WIDE * 4)));
 #define CHAINS 4 /* sums at once, since each waits for itself */
 
@@ -19,7 +23,9 @@ static inline wide load(const float *p)
 
 static inline float sum_of(wide v)
 {
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+    for (int n = WIDE / 2; n > 0; n /= 2)
+        for (int k = 0; k < n; k++) v[k] += v[k + n];
+    return v[0];
 }
 
 static void row_f32(float *restrict y, const float *restrict x, const float *restrict w, const float *restrict b, int64_t d, float eps)

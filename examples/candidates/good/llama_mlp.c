@@ -8,8 +8,10 @@
 
 #if defined(__AVX512F__)
 #define WIDE 16
-#else
+#elif defined(__AVX__)
 #define WIDE 8
+#else
+#define WIDE 4
 #endif
 typedef float wide __attribute__((vector_size(WIDE * 4)));
 #define TOKENS 6       /* of a tile, at most: */

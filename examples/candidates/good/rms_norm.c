@@ -5,8 +5,10 @@
 
 #if defined(__AVX512F__)
 #define WIDE 16
-#else
+#elif defined(__AVX__)
 #define WIDE 8
+#else
+#define WIDE 4
 #endif
 typedef float wide __attribute__((vector_size(WIDE * 4)));
 #define CHAINS 4 /* sums at once, since each waits for itself */
