@@ -12,8 +12,11 @@
 #include <fk/ctx.h>
 #include <fk/ops.h>
 
+#define FKP_PASTE2_(a, b) a##_##b
+#define FKP_PASTE2(a, b) FKP_PASTE2_(a, b)
 #define FKP_PASTE3_(a, b, c) a##_##b##_##c
 #define FKP_PASTE3(a, b, c) FKP_PASTE3_(a, b, c)
+#define FKP_LEVEL_NAME(name) FKP_PASTE2(name, FKP_LEVEL) /* of a function that kernels of one level share */
 #define FKP_STRING_(x) #x
 #define FKP_STRING(x) FKP_STRING_(x)
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of packed sequences on the CPU: that of prefill over pages of one token. */
-#include "core/cpu_op.h"
 #include "ops/attention/paged_prefill_cpu.h"
 #include "ops/attention/varlen_as_paged.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of new tokens over listed pages on the CPU, as the plan splits it. */
-#include "core/cpu_op.h"
 #include "ops/attention/flashinfer_cpu.h"
 
 static fk_status run(fk_ctx *ctx, const fk_flashinfer_prefill_run_args *a)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention over a paged cache on the CPU, for prefill and decode: softmax over blocks of keys with a running maximum
+/* One task of attention on the CPU: softmax over blocks of keys with a running maximum
  * (arXiv:2205.14135, algorithm 1), both products on the register tile of core/gemm.h.
  *
  * A row is one query of one head. The rows of a KV head's group share its keys: a task takes up to ATTN_ROWS of them, in the
@@ -11,10 +11,9 @@
 #define FK_OPS_PAGED_ATTENTION_CPU_H
 
 #include "core/gemm.h"
-#include "ops/attention/paged_attention.h"
+#include "ops/attention/attention_units_cpu.h"
 
-#define ATTN_ROWS 48 /* a multiple of FKP_GEMM_COLUMNS */
-#define ATTN_KEYS 64 /* a multiple of FKP_GEMM_PANEL */
+static_assert(ATTN_ROWS % FKP_GEMM_COLUMNS == 0 && ATTN_KEYS % FKP_GEMM_PANEL == 0, "tiles fill rows and keys");
 
 /* Working memory of one thread, all float32. Rows of q and p lie FKP_GEMM_STRIDE apart, as tiles want them. */
 typedef struct attn_work {
@@ -26,18 +25,6 @@ typedef struct attn_work {
     float *sums;   /* [panel of E][row][E in panel]: sum of p * value */
     float largest[ATTN_ROWS], total[ATTN_ROWS]; /* running maximum and sum of p, per row */
 } attn_work;
-
-/* Rows [first_row, first_row + rows) of one KV head of one sequence: row r is query r / group, head kv_head * group + r % group. */
-typedef struct attn_task {
-    int64_t sequence, kv_head;
-    int64_t first_token;       /* of the sequence, in q */
-    int64_t queries, length;   /* new and cached tokens */
-    int64_t first_query;       /* row of the mask that the sequence's first query has */
-    int64_t first_row;
-    int rows;
-    int64_t key_begin, key_end; /* keys to look at; begin is a multiple of ATTN_KEYS */
-    bool causal;
-} attn_task;
 
 static inline int64_t attn_round_up(int64_t n, int64_t to)
 {
@@ -264,7 +251,7 @@ static inline float *attn_sum(const attn_task *task, const attn_work *w, int r, 
 
 static inline bool attn_few(const paged_attention *a, const attn_task *task)
 {
-    return task->rows <= ATTN_FEW_ROWS && a->q->shape[2] % FKP_LANES == 0;
+    return task->in_place && task->rows <= ATTN_FEW_ROWS && a->q->shape[2] % FKP_LANES == 0;
 }
 
 /* Scores of FKP_LANES keys (positions `at`, of which `count` are there) with each row, into w->scores as attn_block has them. */
@@ -339,12 +326,6 @@ static inline void attn_few_run(const paged_attention *a, const attn_task *task,
         else if (a->k->dtype == FK_BF16) attn_few_block(a, FK_BF16, task, w, first, count);
         else attn_few_block(a, FK_F16, task, w, first, count);
     }
-}
-
-static inline bool attn_supports(const fk_tensor *q, const fk_tensor *k, const fk_tensor *v, const fk_tensor *out)
-{
-    return (q->strides[2] == 1 || q->shape[2] == 1) && (k->strides[3] == 1 || k->shape[3] == 1) &&
-           (v->strides[3] == 1 || v->shape[3] == 1) && (out->strides[2] == 1 || out->shape[2] == 1);
 }
 
 #endif

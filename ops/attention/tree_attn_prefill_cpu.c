@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of a drafted tree on the CPU: that of prefill with a mask. */
-#include "core/cpu_op.h"
 #include "ops/attention/paged_prefill_cpu.h"
 
 static fk_status run(fk_ctx *ctx, const fk_tree_attn_prefill_args *a)
