@@ -19,9 +19,10 @@ typedef struct tokenize_options {
 } tokenize_options;
 
 #define AT(field) offsetof(tokenize_options, field)
-#define SHARED_OPTIONS(text_help)                                                                                          \
-    {"model", FKP_OPT_STRING, AT(model), "M|PATH", "whose tokenizer: smollm2-135m, a GGUF file", .max = 0},               \
-        {"text", FKP_OPT_STRING, AT(text), "T", text_help, .max = 0},                                                      \
+#define MODEL_HELP "whose tokenizer: smollm2-135m, a GGUF file, a folder with tokenizer.json"
+#define SHARED_OPTIONS(text_help)                                                                            \
+    {"model", FKP_OPT_STRING, AT(model), "M|PATH", MODEL_HELP, .max = 0},                                    \
+        {"text", FKP_OPT_STRING, AT(text), "T", text_help, .max = 0},                                        \
         {"file", FKP_OPT_STRING, AT(file), "F", "lines of a file; - or nothing is stdin", .max = 0}
 
 static const fkp_option tokenize_table[] = {

@@ -8,7 +8,8 @@
 #include <fk/backend.h>
 
 #include "core/dtype.h"
-#include "text/wordpiece.h"
+#include "text/tokenizer.h"
+#include "text/utf8.h"
 
 #define DEFAULT_NUM_SEQS 32
 #define DEFAULT_BATCHED_TOKENS 4096
@@ -28,11 +29,11 @@ struct fk_embedder {
 
 /* ---- life */
 
-static void find_punctuation(fk_embedder *e, const fk_wordpiece *wordpiece)
+static void find_punctuation(fk_embedder *e, const fk_tokenizer *tokenizer)
 {
     for (char c = '!'; c <= '~'; c++) {
         bool alphanumeric = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-        int32_t id = alphanumeric ? -1 : fk_wordpiece_find(wordpiece, (fk_piece){&c, 1});
+        int32_t id = alphanumeric ? -1 : fk_tokenizer_find(tokenizer, (fk_piece){&c, 1});
         if (id >= 0 && e->num_skiplist < MAX_SKIPLIST) e->skiplist[e->num_skiplist++] = id;
     }
 }
@@ -46,7 +47,8 @@ static fk_status set_up(fk_embedder *e, const fk_embedder_options *o)
     e->max_batched_tokens = o->max_batched_tokens > 0 ? o->max_batched_tokens : DEFAULT_BATCHED_TOKENS;
     int64_t length = 0; /* a mistake in the folder is told here, once */
     FK_TRY(fk_config_int_optional(fk_model_config(e->model), "max_seq_length", MIN_LENGTH, &length));
-    if (e->info->token_vectors && fk_model_wordpiece(e->model)) find_punctuation(e, fk_model_wordpiece(e->model));
+    if (e->info->token_vectors && fk_model_tokenizer(e->model))
+        find_punctuation(e, fk_model_tokenizer(e->model));
     FK_TRY(fk_ctx_create(&(fk_ctx_options){.device = fk_model_device(e->model),
                                            .threads = o->threads,
                                            .references_only = o->references_only},
@@ -95,12 +97,13 @@ void fk_vectors_deinit(fk_vectors *v)
 
 /* ---- text */
 
-/* ColBERT's marker stands behind the first token (arXiv:2004.12832 section 3.2). Queries are not filled up with [MASK] tokens as
- * there: those would have to be hidden from the others, which packed attention cannot do. */
-static int32_t marker_of(const fk_model *model, const fk_wordpiece *wordpiece, fk_text_role role)
+/* ColBERT's marker stands behind the first token (arXiv:2004.12832 section 3.2). Queries are not filled up
+ * with [MASK] tokens as there: those would have to be hidden from the others, which packed attention cannot
+ * do. */
+static int32_t marker_of(const fk_model *model, const fk_tokenizer *tokenizer, fk_text_role role)
 {
     if (!fk_model_get_info(model)->token_vectors) return -1;
-    return fk_wordpiece_find(wordpiece, fk_piece_of(role == FK_TEXT_QUERY ? "[unused0]" : "[unused1]"));
+    return fk_tokenizer_find(tokenizer, fk_piece_of(role == FK_TEXT_QUERY ? "[unused0]" : "[unused1]"));
 }
 
 static fk_status shape_ids(int64_t max_length, int32_t marker, int64_t first, fk_token_list *ids, int64_t *cut)
@@ -120,12 +123,19 @@ static fk_status shape_ids(int64_t max_length, int32_t marker, int64_t first, fk
 
 fk_status fk_embedder_tokenize(const fk_model *model, fk_piece text, fk_text_role role, fk_token_list *out, int64_t *cut)
 {
-    const fk_wordpiece *wordpiece = fk_model_wordpiece(model);
+    const fk_tokenizer *tokenizer = fk_model_tokenizer(model);
     int64_t first = out->count, left_out = 0;
-    if (!wordpiece)
-        return fk_fail(FK_ERROR_INVALID, "model %s has no tokenizer: give the text as token ids", fk_model_name(model));
-    FK_TRY(fk_wordpiece_encode(wordpiece, text.data, text.bytes, true, out));
-    fk_status status = shape_ids(fk_embedder_max_length(model), marker_of(model, wordpiece, role), first, out, &left_out);
+    if (!tokenizer)
+        return fk_fail(FK_ERROR_INVALID, "model %s has no tokenizer: give the text as token ids",
+                       fk_model_name(model));
+    size_t invalid = fk_utf8_invalid_offset(text.data, text.bytes);
+    if (invalid < text.bytes)
+        return fk_fail(FK_ERROR_INVALID, "the text is no UTF-8: byte 0x%02X at offset %zu",
+                       (uint8_t)text.data[invalid], invalid);
+    FK_TRY(fk_tokenizer_encode(tokenizer, text.data, text.bytes, FK_ENCODE_PARSE_SPECIAL | FK_ENCODE_ADD_BOS,
+                               out));
+    fk_status status =
+        shape_ids(fk_embedder_max_length(model), marker_of(model, tokenizer, role), first, out, &left_out);
     if (status != FK_OK) out->count = first;
     if (cut) *cut = left_out;
     return status;

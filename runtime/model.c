@@ -19,7 +19,6 @@
 #include "runtime/sentence_files.h"
 #include "runtime/weights.h"
 #include "text/tokenizer_gguf.h"
-#include "text/wordpiece.h"
 
 #define FK_MODEL(name) extern const fk_model_class fk_##name##_class;
 #include "models.def"
@@ -44,7 +43,6 @@ struct fk_model {
     void *state; /* the class's own */
     fk_model_info info;
     fk_tokenizer *tokenizer;
-    fk_wordpiece *wordpiece;
     const fk_chat_template *chat_template;
     double load_seconds;
 };
@@ -107,32 +105,14 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* The tokenizer of an encoder's folder, where there is one; its ids must be rows of the token table. */
-static fk_status open_wordpiece(fk_model *m, const char *folder)
-{
-    char path[4096];
-    int64_t vocab_size;
-    snprintf(path, sizeof path, "%s/tokenizer.json", folder);
-    if (access(path, F_OK) != 0) return FK_OK;
-    FK_TRY(fk_wordpiece_load(path, &m->wordpiece));
-    FK_TRY(fk_config_int(fk_config_from_json(m->config), "vocab_size", 1, &vocab_size));
-    if (fk_wordpiece_vocab_size(m->wordpiece) <= vocab_size) return FK_OK;
-    return fk_fail(FK_ERROR_INVALID, "tokenizer.json has ids up to %lld, the model's vocabulary %lld rows",
-                   (long long)fk_wordpiece_vocab_size(m->wordpiece) - 1, (long long)vocab_size);
-}
-
 static fk_status open_folder(fk_model *m, const char *path)
 {
     FK_TRY(fk_hf_config(path, &m->config));
     const char *type = fk_config_string(fk_config_from_json(m->config), "model_type");
     const fk_model_class *class = type ? fk_model_class_find(type) : NULL;
-    if (class && class->encode) {
-        FK_TRY(fk_sentence_files_read(path, m->config));
-        FK_TRY(open_wordpiece(m, path));
-    }
+    if (class && class->encode) FK_TRY(fk_sentence_files_read(path, m->config));
     FK_TRY(fk_checkpoint_open(path, &m->checkpoint));
     m->checkpoint_source = fk_hf_source(m->checkpoint);
-    if (class && class->encode) return FK_OK;
     return fk_hf_tokenizer(path, m->config, &m->tokenizer, &m->chat_template);
 }
 
@@ -226,7 +206,6 @@ void fk_model_close(fk_model *m)
     if (!m) return;
     fk_weights_destroy(m->weights);
     fk_tokenizer_destroy(m->tokenizer);
-    fk_wordpiece_destroy(m->wordpiece);
     fk_gguf_close(m->gguf);
     fk_checkpoint_close(m->checkpoint);
     json_decref(m->config);
@@ -276,11 +255,6 @@ double fk_model_load_seconds(const fk_model *m)
 const fk_tokenizer *fk_model_tokenizer(const fk_model *m)
 {
     return m->tokenizer;
-}
-
-const fk_wordpiece *fk_model_wordpiece(const fk_model *m)
-{
-    return m->wordpiece;
 }
 
 const fk_chat_template *fk_model_chat_template(const fk_model *m)

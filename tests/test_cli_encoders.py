@@ -165,7 +165,7 @@ class Real(Command):
             self.refused("pooling_mode_max_tokens", *args, code=3)
             self.copy_again(folder, "1_Pooling/config.json")
             for field, value, text in [("hidden_act", "relu", "hidden_act is 'relu'"), ("num_attention_heads", 7, "no multiple of num_attention_heads 7"),
-                                       ("num_hidden_layers", 7, "no tensor encoder.layer.6."), ("vocab_size", 30000, "tokenizer.json has ids up to 30521"),
+                                       ("num_hidden_layers", 7, "no tensor encoder.layer.6."), ("vocab_size", 30000, "has id 30521, the embedding has 30000 rows"),
                                        ("max_position_embeddings", 300, "embeddings.position_embeddings.weight"),
                                        ("intermediate_size", 1500, "encoder.layer.0.intermediate.dense.weight")]:
                 self.change(folder, "config.json", **{field: value})

@@ -131,8 +131,27 @@ class Tiny(unittest.TestCase):
             tokenizer["added_tokens"].append({"id": 96, "content": "<far>"})
             file.write_text(json.dumps(tokenizer))
             self.refuse(2, ["does not fit", "'<far>'", "96"], "run", "--model", folder, "--device", "cpu", "--prompt", "a", "--raw")
-            file.write_text("{\"model\": {\"type\": \"WordLevel\"}}")
-            self.refuse(3, ["tokenizer.json", "WordLevel"], "tokenize", "--model", folder, "--text", "x")
+            file.write_text("{\"model\": {\"type\": \"Runes\"}}")
+            self.refuse(3, ["tokenizer.json", "Runes"], "tokenize", "--model", folder, "--text", "x")
+
+    def test_wordpiece_folder(self):
+        """tokenize and detokenize with the vocabulary of a BERT."""
+        pieces = ["[UNK]", "[CLS]", "[SEP]", "hello", "word", "##s", "!"]
+        tokenizer = {"added_tokens": [{"id": 1, "content": "[CLS]", "special": True}, {"id": 2, "content": "[SEP]", "special": True}],
+                     "normalizer": {"type": "BertNormalizer", "lowercase": True}, "pre_tokenizer": {"type": "BertPreTokenizer"},
+                     "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 2], "cls": ["[CLS]", 1]},
+                     "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+                     "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                               "vocab": {p: i for i, p in enumerate(pieces)}}}
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "tokenizer.json").write_text(json.dumps(tokenizer))
+            for args, ids in [(["--text", "H\u00e9llo words!"], "1 3 4 5 6 2"), (["--text", "h\u00e9llo x", "--no-special"], "3 0"),
+                              (["--text", "words[SEP]", "--parse-special"], "1 4 5 2 2")]:
+                result = run("tokenize", "--model", folder, *args)
+                self.assertEqual((result.returncode, result.stdout), (0, ids + "\n"), result.stderr)
+            for args, text in [([], "[CLS] hello words! [SEP]"), (["--no-special"], "hello words!")]:
+                result = run("detokenize", "--model", folder, "--text", "1 3 4 5 6 2", *args)
+                self.assertEqual((result.returncode, result.stdout), (0, text + "\n"), result.stderr)
 
     def test_missing_asset(self):
         with tempfile.TemporaryDirectory() as folder:

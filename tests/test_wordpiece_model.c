@@ -5,14 +5,16 @@
 #include "golden.h"
 
 #include "runtime/assets.h"
-#include "text/wordpiece.h"
+#include "text/tokenizer_json.h"
 #include "tokenizer_lines.h"
 
-static fk_wordpiece *tokenizer;
+static fk_tokenizer *tokenizer;
+static fk_encoder *encoder;
 
 static void encode(const fk_bytes *text, fk_token_list *ids)
 {
-    assert_ok(fk_wordpiece_encode(tokenizer, text->bytes ? text->data : "", text->bytes, true, ids));
+    assert_ok(fk_encoder_encode(encoder, text->bytes ? text->data : "", text->bytes,
+                                FK_ENCODE_PARSE_SPECIAL | FK_ENCODE_ADD_BOS, ids));
 }
 
 static void twenty_thousand_lines(void **state)
@@ -32,14 +34,16 @@ static int set_up(void **state)
     char path[4096];
     (void)state;
     assert_ok(fk_asset_path("minilm-l6-tokenizer", NULL, path, sizeof path));
-    assert_ok(fk_wordpiece_load(path, &tokenizer));
+    assert_ok(fk_tokenizer_json_load(path, NULL, &tokenizer));
+    assert_ok(fk_encoder_create(tokenizer, &encoder));
     golden_open("wordpiece_minilm.safetensors");
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    fk_wordpiece_destroy(tokenizer);
+    fk_encoder_destroy(encoder);
+    fk_tokenizer_destroy(tokenizer);
     return golden_close(state);
 }
 

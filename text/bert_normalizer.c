@@ -98,11 +98,12 @@ static void emit_lower(fkp_bert_output *out, uint32_t c, bool ideograph)
 void fkp_bert_normalize(const fkp_bert_normalizer *n, uint32_t c, fkp_bert_output *out)
 {
     out->count = 0;
+    out->ideograph = false;
     if (n->clean_text) {
         if (c == 0 || c == 0xFFFD || is_control(c)) return;
         if (is_white_space(c)) c = ' ';
     }
-    bool ideograph = n->handle_chinese_chars && is_ideograph(c);
+    bool ideograph = out->ideograph = n->handle_chinese_chars && is_ideograph(c);
     utf8proc_int32_t parts[FKP_BERT_MOST] = {(utf8proc_int32_t)c};
     utf8proc_ssize_t count = 1;
     if (n->strip_accents && c >= 0x80) {

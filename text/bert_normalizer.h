@@ -31,6 +31,7 @@ typedef struct fkp_bert_output {
     int count; /* 0: the code point vanishes, and the word goes on across it */
     uint32_t code_points[FKP_BERT_MOST];
     uint8_t classes[FKP_BERT_MOST]; /* fkp_bert_class */
+    bool ideograph;                 /* as text there are spaces around it */
 } fkp_bert_output;
 
 /* Punctuation as that tokenizer has it: all of ASCII's symbols, and category P of Unicode 8. */

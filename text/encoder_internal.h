@@ -60,6 +60,8 @@ bool fkp_control_allowed(const fk_encoder *e, const encode_input *in, size_t beg
 fk_status fkp_add_fragment(fragment_list *list, fragment f);
 /* The ids of one word, through the cache. */
 fk_status fkp_encode_word(fk_encoder *e, const uint8_t *word, size_t bytes, fk_token_list *out);
+/* What the WordPiece model makes of one word. */
+fk_status fkp_wordpiece_encode(fk_encoder *e, const uint8_t *word, size_t bytes, fk_token_list *out);
 /* The whole input as tokenizer.json says, without what the post-processor adds. */
 fk_status fkp_pipeline_encode(fk_encoder *e, const encode_input *in, fk_token_list *out);
 

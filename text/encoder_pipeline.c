@@ -120,7 +120,14 @@ static fk_status symbols_by_characters(symbol_list *s, const uint8_t *word, size
     return flush_unknown(s);
 }
 
-fk_status fkp_pipeline_encode_word(fk_encoder *e, const uint8_t *word, size_t bytes, fk_token_list *out)
+static fk_status encode_whole(fk_encoder *e, const uint8_t *word, size_t bytes, fk_token_list *out)
+{
+    const fkp_pipeline *p = e->t->pipeline;
+    int32_t id = fk_tokenizer_find(e->t, (fk_piece){(const char *)word, bytes});
+    return fk_token_list_push(out, id >= 0 && p->in_model[id] ? id : p->unknown_id);
+}
+
+static fk_status encode_bpe(fk_encoder *e, const uint8_t *word, size_t bytes, fk_token_list *out)
 {
     const fkp_pipeline *p = e->t->pipeline;
     if (p->ignore_merges && !p->by_bytes) {
@@ -135,6 +142,18 @@ fk_status fkp_pipeline_encode_word(fk_encoder *e, const uint8_t *word, size_t by
     symbol_list s = {.e = e};
     FK_TRY(p->by_bytes ? symbols_by_bytes(&s, word, bytes) : symbols_by_characters(&s, word, bytes));
     return fkp_bpe_merge(&e->t->bpe, &e->bpe, e->symbols, s.count, out);
+}
+
+fk_status fkp_pipeline_encode_word(fk_encoder *e, const uint8_t *word, size_t bytes, fk_token_list *out)
+{
+    switch (e->t->pipeline->model) {
+    case FKP_MODEL_WORDPIECE:
+        return fkp_wordpiece_encode(e, word, bytes, out);
+    case FKP_MODEL_WORDLEVEL:
+        return encode_whole(e, word, bytes, out);
+    default:
+        return encode_bpe(e, word, bytes, out);
+    }
 }
 
 /* ---- words */

@@ -199,12 +199,11 @@ static fk_status append_bert(fk_bytes *out, const fkp_bert_normalizer *n, uint32
 {
     fkp_bert_output normal;
     fkp_bert_normalize(n, c, &normal);
-    bool ideograph = n->handle_chinese_chars && normal.count == 1 && normal.classes[0] == FKP_BERT_ALONE &&
-                     utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_LO;
-    if (ideograph) FK_TRY(fk_bytes_append(out, " ", 1));
+    if (normal.ideograph) FK_TRY(fk_bytes_append(out, " ", 1));
     for (int i = 0; i < normal.count; i++)
-        FK_TRY(append_code_point(out, normal.classes[i] == FKP_BERT_SPACE && n->clean_text ? ' ' : normal.code_points[i]));
-    return ideograph ? fk_bytes_append(out, " ", 1) : FK_OK;
+        FK_TRY(append_code_point(
+            out, normal.classes[i] == FKP_BERT_SPACE && n->clean_text ? ' ' : normal.code_points[i]));
+    return normal.ideograph ? fk_bytes_append(out, " ", 1) : FK_OK;
 }
 
 static fk_status each_character(const fkp_normalizer *step, fk_piece text, fk_bytes *out)

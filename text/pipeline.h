@@ -30,15 +30,25 @@ typedef struct fkp_token_set {
     bool any_plain; /* some are not special */
 } fkp_token_set;
 
+/* How a word becomes ids, by the names of tokenizer.json. */
+typedef enum fkp_model_kind {
+    FKP_MODEL_BPE,       /* symbols, then merges in the order of their ranks */
+    FKP_MODEL_WORDPIECE, /* the longest pieces from the left */
+    FKP_MODEL_WORDLEVEL  /* the word is a piece, or unknown */
+} fkp_model_kind;
+
 struct fkp_pipeline {
     fkp_token_set raw, normalized; /* looked for before and after normalizing */
     fkp_normalizer_list normalizer;
     fkp_word_splitter splitter;
+    fkp_model_kind model;
     bool by_bytes; /* symbols are bytes, the splitter's last step ByteLevel is left out; else characters */
     bool ignore_merges, byte_fallback, fuse_unknown;
     int32_t unknown_id;                     /* -1: characters without a piece are left out */
     fk_bytes continuing_prefix, end_suffix; /* of the names of symbols that begin no word, that end one */
     int32_t fallback_ids[256];              /* "<0x41>", -1 where there is none */
+    int64_t max_chars;                      /* WORDPIECE: longer words are unknown */
+    size_t longest_piece;                   /* bytes of the longest piece of the model */
     uint8_t *in_model;                      /* [vocab_size] 0: an added token only, which no word becomes */
     fk_token_list before, after;            /* what the post-processor puts around a text */
     /* Decoding is a table of bytes by id (fk_tokenizer.decoded) and these rules for the beginning of a text: */

@@ -252,7 +252,7 @@ static fk_status build(fk_tokenizer *t, const fk_tokenizer_spec *spec, const fk_
     t->vocab_size = spec->vocab_size;
     FK_TRY(copy_pieces(t, spec, decoded));
     FK_TRY(hash_pieces(t));
-    FK_TRY(build_merges(t, spec));
+    if (!t->pipeline || t->pipeline->model == FKP_MODEL_BPE) FK_TRY(build_merges(t, spec));
     FK_TRY(build_special(t));
     return copy_end_ids(t, spec);
 }

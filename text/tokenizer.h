@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tokenizer: text to token ids and ids to bytes, for byte-level BPE vocabularies (GPT-2, Llama 3, Qwen 2,
- * SmolLM). It is built from plain arrays; text/tokenizer_gguf.h takes them out of a GGUF file. An
- * fk_tokenizer is read-only and shared by all threads; what encoding needs to write (scratch memory, a cache
- * of words) is an fk_encoder, one a thread.
+/* The tokenizer: text to token ids and ids to bytes. The spec below is that of byte-level BPE vocabularies
+ * (GPT-2, Llama 3, Qwen 2, SmolLM), as GGUF files have them (text/tokenizer_gguf.h); text/tokenizer_json.h
+ * makes every other kind. An fk_tokenizer is read-only and shared by all threads; what encoding needs to
+ * write (scratch memory, a cache of words) is an fk_encoder, one a thread.
  *
  * Ids are llama.cpp's. Three choices of ours where it leaves some: control tokens are found in text only when
  * asked for; a merge that names an unknown piece is a load error; there is never more than one

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The BPE model, the vocabulary and the added tokens out of tokenizer.json, and the tokenizer made of all parts. */
+/* Model, vocabulary and added tokens out of tokenizer.json, and the tokenizer made of all parts. */
 #include "text/tokenizer_json.h"
 
 #include "text/tokenizer_internal.h"
@@ -115,6 +115,7 @@ static fk_status read_vocabulary(json_vocabulary *v, const json_t *vocab, const 
         FK_TRY(put_piece(v, id, name, strlen(name)));
         v->types[id] = FK_TOKEN_NORMAL;
         v->pipeline->in_model[id] = 1;
+        if (strlen(name) > v->pipeline->longest_piece) v->pipeline->longest_piece = strlen(name);
     }
     json_array_foreach(added, i, value)
     {
@@ -159,16 +160,36 @@ static fk_status read_merges(json_vocabulary *v, const json_t *merges)
 
 /* ---- model */
 
+#define KNOWN_MODELS "BPE, WordPiece and WordLevel are read"
+
+static fk_status read_model_kind(const json_t *model, fkp_model_kind *out)
+{
+    static const char *const names[] = {
+        [FKP_MODEL_BPE] = "BPE", [FKP_MODEL_WORDPIECE] = "WordPiece", [FKP_MODEL_WORDLEVEL] = "WordLevel"};
+    const char *type = json_string_value(json_object_get(model, "type"));
+    if (!json_is_object(model)) return fk_fail(FK_ERROR_INVALID, "model is no object");
+    *out = FKP_MODEL_BPE;
+    /* The oldest files leave the type out; merges tell. */
+    if (!type)
+        return json_object_get(model, "merges")
+                   ? FK_OK
+                   : fk_fail(FK_ERROR_UNSUPPORTED, "model has no 'type'; " KNOWN_MODELS);
+    for (size_t kind = 0; kind < sizeof names / sizeof *names; kind++)
+        if (strcmp(type, names[kind]) == 0) {
+            *out = (fkp_model_kind)kind;
+            return FK_OK;
+        }
+    return fk_fail(FK_ERROR_UNSUPPORTED, "model.type is '%.80s'; " KNOWN_MODELS, type);
+}
+
 static fk_status check_model(const json_t *model)
 {
-    const char *type = json_string_value(json_object_get(model, "type"));
     const json_t *dropout = fkp_json_field(model, "dropout");
-    if (!json_is_object(model)) return fk_fail(FK_ERROR_INVALID, "model is no object");
-    /* The oldest files leave the type out; merges tell. */
-    if (!type && !json_object_get(model, "merges")) return fk_fail(FK_ERROR_UNSUPPORTED, "model has no 'type'; BPE is read");
-    if (type && strcmp(type, "BPE") != 0) return fk_fail(FK_ERROR_UNSUPPORTED, "model.type is '%.80s'; BPE is read", type);
-    if (dropout && json_number_value(dropout) != 0) return fk_fail(FK_ERROR_UNSUPPORTED, "model.dropout is %g; ids would be random", json_number_value(dropout));
-    if (!json_is_object(json_object_get(model, "vocab"))) return fk_fail(FK_ERROR_INVALID, "model.vocab is no object");
+    if (dropout && json_number_value(dropout) != 0)
+        return fk_fail(FK_ERROR_UNSUPPORTED, "model.dropout is %g; ids would be random",
+                       json_number_value(dropout));
+    if (!json_is_object(json_object_get(model, "vocab")))
+        return fk_fail(FK_ERROR_INVALID, "model.vocab is no object");
     return FK_OK;
 }
 
@@ -177,9 +198,12 @@ static fk_status read_model(json_vocabulary *v, const json_t *model, const json_
     fkp_pipeline *p = v->pipeline;
     const json_t *vocab = json_object_get(model, "vocab");
     fk_piece unknown, prefix, suffix;
+    FK_TRY(read_model_kind(model, &p->model));
     FK_TRY(check_model(model));
-    FK_TRY(fkp_json_text(model, "model", "unk_token", false, &unknown));
-    FK_TRY(fkp_json_text(model, "model", "continuing_subword_prefix", false, &prefix));
+    bool merges = p->model == FKP_MODEL_BPE;
+    FK_TRY(fkp_json_text(model, "model", "unk_token", !merges, &unknown));
+    FK_TRY(
+        fkp_json_text(model, "model", "continuing_subword_prefix", p->model == FKP_MODEL_WORDPIECE, &prefix));
     FK_TRY(fkp_json_text(model, "model", "end_of_word_suffix", false, &suffix));
     FK_TRY(fkp_json_bool(model, "model", "fuse_unk", false, &p->fuse_unknown));
     FK_TRY(fkp_json_bool(model, "model", "byte_fallback", false, &p->byte_fallback));
@@ -187,9 +211,11 @@ static fk_status read_model(json_vocabulary *v, const json_t *model, const json_
     FK_TRY(fk_bytes_append(&p->continuing_prefix, prefix.data, prefix.bytes));
     FK_TRY(fk_bytes_append(&p->end_suffix, suffix.data, suffix.bytes));
     FK_TRY(read_vocabulary(v, vocab, added));
-    FK_TRY(read_merges(v, json_object_get(model, "merges")));
+    if (merges) FK_TRY(read_merges(v, json_object_get(model, "merges")));
+    if (p->model == FKP_MODEL_WORDPIECE)
+        FK_TRY(fkp_json_count(model, "model", "max_input_chars_per_word", 100, 1 << 16, &p->max_chars));
     p->unknown_id = unknown.bytes ? find_piece(vocab, unknown) : -1;
-    if (unknown.bytes && p->unknown_id < 0)
+    if ((unknown.bytes || !merges) && p->unknown_id < 0)
         return fk_fail(FK_ERROR_INVALID, "model.unk_token '%.80s' is not in model.vocab", unknown.data);
     for (int byte = 0; byte < 256; byte++) {
         char name[8];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokenizers out of Hugging Face's tokenizer.json with a BPE model: byte-level ones (GPT-2, Llama 3, Qwen, o200k,
- * DeepSeek) and those of SentencePiece (Mistral). Ids and text are those of the `tokenizers` package with these
- * differences: a control token is found in text only where FK_ENCODE_PARSE_SPECIAL allows it, and what the
- * post-processor puts in front (FK_ENCODE_ADD_BOS asks for it) is not put there twice. */
+/* Tokenizers out of Hugging Face's tokenizer.json: BPE, byte-level (GPT-2, Llama 3, Qwen, o200k, DeepSeek)
+ * and that of SentencePiece (Mistral); WordPiece (BERT, MiniLM, ColBERT); whole words. Ids and text are those
+ * of the `tokenizers` package with these differences: a control token is found in text only where
+ * FK_ENCODE_PARSE_SPECIAL allows it, and what the post-processor puts in front (FK_ENCODE_ADD_BOS asks for
+ * it) is not put there twice. */
 #ifndef FK_TEXT_TOKENIZER_JSON_H
 #define FK_TEXT_TOKENIZER_JSON_H
 

@@ -277,7 +277,9 @@ static fk_status read_id(const json_t *value, int64_t vocab_size, const char *na
 {
     json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
     if (number < 0 || number >= vocab_size)
-        return fk_fail(FK_ERROR_INVALID, "post_processor: the id of '%.80s' must be an integer from 0 to %lld", name, (long long)vocab_size - 1);
+        return fk_fail(FK_ERROR_INVALID,
+                       "post_processor: the id of '%.80s' is %lld; it must be an integer from 0 to %lld",
+                       name, (long long)number, (long long)vocab_size - 1);
     *id = (int32_t)number;
     return FK_OK;
 }

@@ -127,7 +127,6 @@ const fk_model_class *fk_model_class_find(const char *name);
 
 typedef struct fk_model fk_model;
 struct fk_tokenizer;
-struct fk_wordpiece;
 struct fk_chat_template;
 
 typedef struct fk_model_options {
@@ -153,8 +152,6 @@ int64_t fk_model_weight_bytes(const fk_model *model);
 double fk_model_load_seconds(const fk_model *model);
 /* The tokenizer and chat template that came with the weights; NULL when there is none (seeded weights). */
 const struct fk_tokenizer *fk_model_tokenizer(const fk_model *model);
-/* That of an encoder; NULL when there is none. */
-const struct fk_wordpiece *fk_model_wordpiece(const fk_model *model);
 /* The tokenizer of a model alone, without its weights; the caller's (fk_tokenizer_destroy). */
 fk_status fk_model_tokenizer_open(const char *name, const char *cache_dir, struct fk_tokenizer **out);
 /* NULL when there is none. */
