@@ -10,6 +10,7 @@
 
 #include "core/file_map.h"
 #include "core/json.h"
+#include "text/sentencepiece.h"
 #include "text/tokenizer_json.h"
 
 /* The path of the folder's file, NULL in *out when there is none; the caller frees it. */
@@ -97,9 +98,13 @@ fk_status fk_hf_tokenizer(const char *folder, const json_t *config, fk_tokenizer
     *tokenizer = NULL;
     *chat = NULL;
     FK_TRY(find_file(folder, "tokenizer.json", &path));
+    const bool json = path != NULL;
+    if (!json) FK_TRY(find_file(folder, "tokenizer.model", &path));
     if (!path) return FK_OK;
     fk_status status = load_settings(folder, &settings);
-    if (status == FK_OK) {
+    if (status == FK_OK && !json) {
+        status = fk_sentencepiece_load(path, tokenizer);
+    } else if (status == FK_OK) {
         const fk_tokenizer_json_options options = {token_name(settings, "bos_token"), token_name(settings, "eos_token")};
         status = fk_tokenizer_json_load(path, &options, tokenizer);
     }

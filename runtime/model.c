@@ -18,6 +18,7 @@
 #include "runtime/hf_tokenizer.h"
 #include "runtime/sentence_files.h"
 #include "runtime/weights.h"
+#include "text/sentencepiece.h"
 #include "text/tokenizer_gguf.h"
 
 #define FK_MODEL(name) extern const fk_model_class fk_##name##_class;
@@ -189,12 +190,18 @@ fk_status fk_model_tokenizer_open(const char *name, const char *cache_dir, fk_to
     fk_model *m = calloc(1, sizeof *m);
     if (!m) return fk_fail(FK_ERROR_MEMORY, "out of memory for a model");
     m->options.cache_dir = cache_dir;
-    fk_status status = is_folder(name) && !is_asset(name) /* it may hold a tokenizer and nothing else */
-                           ? fk_hf_tokenizer(name, NULL, &m->tokenizer, &m->chat_template)
-                           : resolve(m, name);
+    fk_status status = FK_OK;
+    if (is_folder(name) && !is_asset(name)) /* it may hold a tokenizer and nothing else */
+        status = fk_hf_tokenizer(name, NULL, &m->tokenizer, &m->chat_template);
+    else if (has_suffix(name, ".model"))
+        status = fk_sentencepiece_load(name, &m->tokenizer);
+    else
+        status = resolve(m, name);
     if (status != FK_OK) fk_fail_context(status, "model %s", name);
-    else if (!m->tokenizer) status = fk_fail(FK_ERROR_INVALID, "model %s has no tokenizer: %s", name,
-                                                   is_folder(name) ? "the folder holds no tokenizer.json" : "its weights are seeded");
+    else if (!m->tokenizer)
+        status = fk_fail(FK_ERROR_INVALID, "model %s has no tokenizer: %s", name,
+                         is_folder(name) ? "the folder holds no tokenizer.json or tokenizer.model"
+                                         : "its weights are seeded");
     *out = m->tokenizer;
     m->tokenizer = NULL;
     fk_model_close(m);

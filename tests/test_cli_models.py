@@ -153,6 +153,20 @@ class Tiny(unittest.TestCase):
                 result = run("detokenize", "--model", folder, "--text", "1 3 4 5 6 2", *args)
                 self.assertEqual((result.returncode, result.stdout), (0, text + "\n"), result.stderr)
 
+    def test_sentencepiece(self):
+        """A tokenizer.model by its path, and in a folder without a tokenizer.json."""
+        goldens = pathlib.Path(__file__).parent / "goldens"
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(goldens / "sentencepiece_llama.model", pathlib.Path(folder, "tokenizer.model"))
+            made = [run("tokenize", "--model", str(model), "--text", "The sky is blue.") for model in (goldens / "sentencepiece_llama.model", folder)]
+            self.assertEqual([m.returncode for m in made], [0, 0], made[1].stderr)
+            self.assertEqual(made[0].stdout, made[1].stdout)
+            self.assertTrue(made[0].stdout.startswith("1 "))
+            back = run("detokenize", "--model", folder, "--text", made[0].stdout.strip(), "--no-special")
+            self.assertEqual((back.returncode, back.stdout), (0, "The sky is blue.\n"), back.stderr)
+            pathlib.Path(folder, "tokenizer.model").write_bytes(b"\x0a\x7fabc")
+            self.refuse(2, ["tokenizer.model", "ends within a field"], "tokenize", "--model", folder, "--text", "x")
+
     def test_missing_asset(self):
         with tempfile.TemporaryDirectory() as folder:
             self.refuse(3, ["smollm2-135m", "fetch-assets"], "run", *REAL, "--prompt", "x", "--cache", folder)

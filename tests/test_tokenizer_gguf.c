@@ -139,8 +139,8 @@ static void refuses_each_bad_value(void **state)
 {
     (void)state;
     vocabulary_file v = good;
-    v.model = "llama";
-    refuse(&v, FK_ERROR_UNSUPPORTED, "tokenizer.ggml.model is 'llama'");
+    v.model = "rwkv";
+    refuse(&v, FK_ERROR_UNSUPPORTED, "tokenizer.ggml.model is 'rwkv'");
     v = good;
     v.pre = NULL;
     refuse(&v, FK_ERROR_MISSING, "tokenizer.ggml.pre");

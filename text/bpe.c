@@ -9,7 +9,6 @@
 #include <string.h>
 
 enum { SHORT_WORD = 32 }; /* bytes; below it n*n steps over two small arrays are cheaper than a heap */
-#define NO_RANK UINT32_MAX
 
 static size_t slot_of(const fkp_bpe *b, int32_t left, int32_t right)
 {
@@ -18,47 +17,65 @@ static size_t slot_of(const fkp_bpe *b, int32_t left, int32_t right)
     return (size_t)(key ^ key >> 32) & (b->num_slots - 1);
 }
 
-/* Rank of the pair's merge, NO_RANK when it has none. */
-static uint32_t rank_of(const fkp_bpe *b, int32_t left, int32_t right)
+/* The pair's merge, or the free slot where it would stand, whose rank is FKP_NO_RANK. */
+static fkp_merge *find_merge(const fkp_bpe *b, int32_t left, int32_t right)
 {
-    for (size_t slot = slot_of(b, left, right);; slot = (slot + 1) & (b->num_slots - 1)) {
-        uint32_t rank_plus_1 = b->slots[slot];
-        if (rank_plus_1 == 0) return NO_RANK;
-        const fkp_merge *m = &b->merges[rank_plus_1 - 1];
-        if (m->left == left && m->right == right) return rank_plus_1 - 1;
+    size_t slot = slot_of(b, left, right);
+    for (;; slot = (slot + 1) & (b->num_slots - 1)) {
+        fkp_merge *m = &b->slots[slot];
+        if ((m->left == left && m->right == right) || m->rank == FKP_NO_RANK) return m;
     }
 }
 
-fk_status fkp_bpe_init(fkp_bpe *b, size_t max_merges)
+static fk_status allocate_slots(fkp_bpe *b, size_t num_slots)
 {
-    *b = (fkp_bpe){.num_slots = 16};
-    while (b->num_slots < 2 * max_merges) b->num_slots *= 2;
-    b->merges = calloc(max_merges ? max_merges : 1, sizeof *b->merges);
-    b->slots = calloc(b->num_slots, sizeof *b->slots);
+    b->slots = malloc(num_slots * sizeof *b->slots);
+    if (!b->slots) return fk_fail(FK_ERROR_MEMORY, "no memory for %zu merges", num_slots / 2);
+    b->num_slots = num_slots;
+    for (size_t i = 0; i < num_slots; i++)
+        b->slots[i] = (fkp_merge){FKP_NO_PIECE, FKP_NO_PIECE, FKP_NO_PIECE, FKP_NO_RANK};
+    return FK_OK;
+}
+
+fk_status fkp_bpe_init(fkp_bpe *b, size_t merges)
+{
+    size_t num_slots = 16;
+    *b = (fkp_bpe){0};
+    while (num_slots < 2 * merges) num_slots *= 2;
     for (int byte = 0; byte < 256; byte++) b->byte_ids[byte] = FKP_NO_PIECE;
-    if (b->merges && b->slots) return FK_OK;
-    fkp_bpe_deinit(b);
-    return fk_fail(FK_ERROR_MEMORY, "no memory for %zu merges", max_merges);
+    return allocate_slots(b, num_slots);
 }
 
 void fkp_bpe_deinit(fkp_bpe *b)
 {
-    free(b->merges);
     free(b->slots);
     *b = (fkp_bpe){0};
 }
 
-void fkp_bpe_add_merge(fkp_bpe *b, fkp_merge merge)
+static fk_status grow(fkp_bpe *b)
 {
-    uint32_t rank = (uint32_t)b->num_merges++;
-    b->merges[rank] = merge;
-    size_t slot = slot_of(b, merge.left, merge.right);
-    while (b->slots[slot]) {
-        const fkp_merge *there = &b->merges[b->slots[slot] - 1];
-        if (there->left == merge.left && there->right == merge.right) return;
-        slot = (slot + 1) & (b->num_slots - 1);
+    fkp_merge *old = b->slots;
+    size_t old_slots = b->num_slots;
+    fk_status status = allocate_slots(b, 2 * old_slots);
+    if (status != FK_OK) {
+        b->slots = old;
+        return status;
     }
-    b->slots[slot] = rank + 1;
+    for (size_t i = 0; i < old_slots; i++)
+        if (old[i].rank != FKP_NO_RANK) *find_merge(b, old[i].left, old[i].right) = old[i];
+    free(old);
+    return FK_OK;
+}
+
+fk_status fkp_bpe_add_merge(fkp_bpe *b, fkp_merge merge)
+{
+    assert(merge.rank < FKP_NO_RANK && merge.left >= 0 && merge.right >= 0);
+    if (2 * (b->num_merges + 1) > b->num_slots) FK_TRY(grow(b));
+    fkp_merge *slot = find_merge(b, merge.left, merge.right);
+    if (slot->rank != FKP_NO_RANK) return FK_OK;
+    *slot = merge;
+    b->num_merges++;
+    return FK_OK;
 }
 
 void fkp_bpe_scratch_deinit(fkp_bpe_scratch *s)
@@ -82,28 +99,38 @@ static void merge_short(const fkp_bpe *b, fkp_bpe_scratch *s, const int32_t *sym
                         fk_token_list *out)
 {
     int32_t ids[SHORT_WORD];
-    uint32_t ranks[SHORT_WORD]; /* of the pair (i, i + 1) */
+    int32_t joined[SHORT_WORD]; /* of the pair (i, i + 1): the id they make, */
+    uint32_t ranks[SHORT_WORD]; /* and the rank of their merge */
     uint8_t first_byte[SHORT_WORD];
     for (size_t i = 0; i < count; i++) {
         ids[i] = symbols[i];
         first_byte[i] = word ? word[i] : 0;
     }
-    for (size_t i = 0; i + 1 < count; i++) ranks[i] = rank_of(b, ids[i], ids[i + 1]);
-
+    for (size_t i = 0; i + 1 < count; i++) {
+        const fkp_merge *m = find_merge(b, ids[i], ids[i + 1]);
+        ranks[i] = m->rank;
+        joined[i] = m->joined;
+    }
     while (count > 1) {
         size_t best = 0;
         for (size_t i = 1; i + 1 < count; i++)
             if (ranks[i] < ranks[best]) best = i;
-        if (ranks[best] == NO_RANK) break;
-        ids[best] = b->merges[ranks[best]].joined;
+        if (ranks[best] == FKP_NO_RANK) break;
+        ids[best] = joined[best];
         count--;
         for (size_t i = best + 1; i < count; i++) {
             ids[i] = ids[i + 1];
             first_byte[i] = first_byte[i + 1];
-            if (i + 1 < count) ranks[i] = ranks[i + 1];
+            if (i + 1 < count) {
+                ranks[i] = ranks[i + 1];
+                joined[i] = joined[i + 1];
+            }
         }
-        if (best > 0) ranks[best - 1] = rank_of(b, ids[best - 1], ids[best]);
-        if (best + 1 < count) ranks[best] = rank_of(b, ids[best], ids[best + 1]);
+        for (size_t i = best > 0 ? best - 1 : 0; i <= best && i + 1 < count; i++) {
+            const fkp_merge *m = find_merge(b, ids[i], ids[i + 1]);
+            ranks[i] = m->rank;
+            joined[i] = m->joined;
+        }
     }
     for (size_t i = 0; i < count; i++) emit(s, ids[i], first_byte[i], out);
 }
@@ -112,11 +139,12 @@ static void merge_short(const fkp_bpe *b, fkp_bpe_scratch *s, const int32_t *sym
 typedef struct symbol {
     int32_t id;
     int32_t previous, next; /* -1 at the ends */
-    bool joined;            /* has become part of the symbol before it */
+    int32_t joined;         /* what it makes with the next one, */
+    uint32_t rank; /* and the rank of that merge; FKP_NO_RANK also once it is part of the one before it */
 } symbol;
 
 /* The heap holds rank << 32 | index of the left symbol: the smallest key is the pair to join next. An entry
- * is stale when the symbols there are no longer the pair of that rank. */
+ * is stale when the symbol there has another rank by now. */
 static void heap_push(uint64_t *heap, size_t *count, uint64_t key)
 {
     size_t at = (*count)++;
@@ -137,11 +165,16 @@ static uint64_t heap_pop(uint64_t *heap, size_t *count)
     return top;
 }
 
-static void push_pair(const fkp_bpe *b, const symbol *symbols, uint64_t *heap, size_t *count, int32_t left)
+static void push_pair(const fkp_bpe *b, symbol *symbols, uint64_t *heap, size_t *count, int32_t left)
 {
-    if (left < 0 || symbols[left].next < 0) return;
-    uint32_t rank = rank_of(b, symbols[left].id, symbols[symbols[left].next].id);
-    if (rank != NO_RANK) heap_push(heap, count, (uint64_t)rank << 32 | (uint32_t)left);
+    if (left < 0) return;
+    symbol *s = &symbols[left];
+    s->rank = FKP_NO_RANK;
+    if (s->next < 0) return;
+    const fkp_merge *m = find_merge(b, s->id, symbols[s->next].id);
+    s->rank = m->rank;
+    s->joined = m->joined;
+    if (s->rank != FKP_NO_RANK) heap_push(heap, count, (uint64_t)s->rank << 32 | (uint32_t)left);
 }
 
 static fk_status merge_long(const fkp_bpe *b, fkp_bpe_scratch *s, const int32_t *initial, const uint8_t *word, size_t bytes,
@@ -154,19 +187,17 @@ static fk_status merge_long(const fkp_bpe *b, fkp_bpe_scratch *s, const int32_t 
     uint64_t *heap = s->heap;
     size_t in_heap = 0;
     for (size_t i = 0; i < bytes; i++)
-        symbols[i] =
-            (symbol){initial[i], (int32_t)i - 1, i + 1 < bytes ? (int32_t)i + 1 : -1, false};
+        symbols[i] = (symbol){initial[i], (int32_t)i - 1, i + 1 < bytes ? (int32_t)i + 1 : -1, FKP_NO_PIECE,
+                              FKP_NO_RANK};
     for (size_t i = 0; i + 1 < bytes; i++) push_pair(b, symbols, heap, &in_heap, (int32_t)i);
 
     while (in_heap > 0) {
         uint64_t key = heap_pop(heap, &in_heap);
-        const fkp_merge *merge = &b->merges[key >> 32];
         int32_t left = (int32_t)(uint32_t)key, right = symbols[left].next;
-        if (symbols[left].joined || right < 0) continue;
-        if (symbols[left].id != merge->left || symbols[right].id != merge->right) continue;
-        symbols[left].id = merge->joined;
+        if (symbols[left].rank != key >> 32) continue;
+        symbols[left].id = symbols[left].joined;
         symbols[left].next = symbols[right].next;
-        symbols[right].joined = true;
+        symbols[right].rank = FKP_NO_RANK;
         if (symbols[right].next >= 0) symbols[symbols[right].next].previous = left;
         push_pair(b, symbols, heap, &in_heap, symbols[left].previous);
         push_pair(b, symbols, heap, &in_heap, left);

@@ -16,22 +16,24 @@ extern "C" {
 typedef struct fkp_merge {
     int32_t left, right; /* ids joined */
     int32_t joined;      /* id of the piece they make */
+    uint32_t rank;       /* smaller ones are joined first, of equal ones the leftmost; below FKP_NO_RANK */
 } fkp_merge;
 
+#define FKP_NO_RANK UINT32_MAX
+
 typedef struct fkp_bpe {
-    fkp_merge *merges; /* [num_merges], the index is the rank */
-    size_t num_merges;
-    uint32_t *slots; /* open addressing over (left, right): rank + 1, 0 when free; power of two, at most half
-                        full */
+    fkp_merge *slots; /* open addressing over (left, right); free ones have FKP_NO_RANK; power of two, at most
+                         half full */
     size_t num_slots;
+    size_t num_merges;
     int32_t byte_ids[256]; /* id of the piece of one byte, or FKP_NO_PIECE */
 } fkp_bpe;
 
-/* Empty table for up to `max_merges` merges; byte_ids all FKP_NO_PIECE, for the caller to fill. */
-fk_status fkp_bpe_init(fkp_bpe *b, size_t max_merges);
+/* Empty table with room for `merges` merges; byte_ids all FKP_NO_PIECE, for the caller to fill. */
+fk_status fkp_bpe_init(fkp_bpe *b, size_t merges);
 void fkp_bpe_deinit(fkp_bpe *b);
-/* Appends the next merge in rank order. A pair that is there already keeps its first rank. */
-void fkp_bpe_add_merge(fkp_bpe *b, fkp_merge merge);
+/* A pair that is there already keeps its first merge. */
+fk_status fkp_bpe_add_merge(fkp_bpe *b, fkp_merge merge);
 
 /* Working memory of one thread; starts as {0}. */
 typedef struct fkp_bpe_scratch {

@@ -107,6 +107,10 @@ static fk_status append_piece(fk_detokenizer *d, int32_t id, fk_bytes *out)
     bool first = !d->begun;
     d->begun = true;
     if (p && first && p->drop_from_first.bytes > 0) return append_first(d, id, &p->drop_from_first, out);
+    if (p && p->strip_marks_only && piece.bytes > 0 && !d->stripped) {
+        fk_piece name = fkp_piece_at(&d->t->names, id);
+        d->stripped = name.bytes < 3 || memcmp(name.data, "\xE2\x96\x81", 3) != 0;
+    }
     while (p && !d->stripped && piece.bytes > 0) {
         const size_t unit = p->strip.bytes;
         d->stripped = d->strips >= p->strip_count || piece.bytes < unit || memcmp(piece.data, p->strip.data, unit) != 0;

@@ -43,6 +43,7 @@ void fk_encoder_destroy(fk_encoder *e)
     fkp_normalizer_scratch_deinit(&e->normal);
     fkp_split_scratch_deinit(&e->split);
     free(e->symbols);
+    free(e->steps);
     free(e);
 }
 

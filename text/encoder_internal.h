@@ -44,6 +44,8 @@ struct fk_encoder {
     fkp_split_scratch split;
     int32_t *symbols;
     size_t symbols_capacity;
+    fkp_unigram_step *steps;
+    size_t steps_capacity;
 };
 
 /* The text of one call, with where control tokens may stand. */

@@ -18,6 +18,9 @@ void fkp_pipeline_destroy(fkp_pipeline *p)
     free(p->normalized.tokens);
     fkp_normalizer_list_deinit(&p->normalizer);
     fkp_word_splitter_deinit(&p->splitter);
+    fkp_unigram_deinit(&p->unigram);
+    fkp_trie_deinit(&p->user_defined);
+    free(p->ranks);
     fk_bytes_deinit(&p->continuing_prefix);
     fk_bytes_deinit(&p->end_suffix);
     free(p->in_model);
@@ -106,9 +109,12 @@ static fk_status symbols_by_bytes(symbol_list *s, const uint8_t *word, size_t by
 static fk_status symbols_by_characters(symbol_list *s, const uint8_t *word, size_t bytes)
 {
     for (size_t at = 0; at < bytes;) {
-        size_t length = (size_t)fkp_utf8_read(word + at, bytes - at).bytes;
-        int32_t id;
-        FK_TRY(find_symbol(s->e, (fk_piece){(const char *)word + at, length}, at == 0, at + length == bytes, &id));
+        size_t length;
+        int32_t id = fkp_trie_longest(&s->e->t->pipeline->user_defined, word + at, bytes - at, &length);
+        if (id < 0) length = (size_t)fkp_utf8_read(word + at, bytes - at).bytes;
+        if (id < 0)
+            FK_TRY(find_symbol(s->e, (fk_piece){(const char *)word + at, length}, at == 0,
+                               at + length == bytes, &id));
         if (id >= 0) {
             FK_TRY(flush_unknown(s));
             FK_TRY(push_symbol(s, id));
@@ -125,6 +131,32 @@ static fk_status encode_whole(fk_encoder *e, const uint8_t *word, size_t bytes, 
     const fkp_pipeline *p = e->t->pipeline;
     int32_t id = fk_tokenizer_find(e->t, (fk_piece){(const char *)word, bytes});
     return fk_token_list_push(out, id >= 0 && p->in_model[id] ? id : p->unknown_id);
+}
+
+/* Unknown characters in a row are one, which may be a piece after all (the text of the unknown token). */
+static fk_status encode_unigram(fk_encoder *e, const uint8_t *word, size_t bytes, fk_token_list *out)
+{
+    const fkp_pipeline *p = e->t->pipeline;
+    symbol_list s = {.e = e};
+    void *storage = e->steps;
+    FK_TRY(fkp_grow(&storage, &e->steps_capacity, bytes + 1, sizeof *e->steps));
+    e->steps = storage;
+    fkp_unigram_cut(&p->unigram, word, bytes, e->steps);
+    for (size_t at = 0, end; at < bytes; at = end) {
+        int32_t id = e->steps[at].id;
+        end = at + (size_t)e->steps[at].length;
+        if (id < 0 || id == p->unknown_id) {
+            while (p->fuse_unknown && end < bytes &&
+                   (e->steps[end].id < 0 || e->steps[end].id == p->unknown_id))
+                end += (size_t)e->steps[end].length;
+            id = fk_tokenizer_find(e->t, (fk_piece){(const char *)word + at, end - at});
+            if (id >= 0 && !p->in_model[id]) id = -1;
+        }
+        FK_TRY(id >= 0 ? push_symbol(&s, id) : push_missing(&s, word + at, end - at));
+        FK_TRY(flush_unknown(&s));
+    }
+    for (size_t i = 0; i < s.count; i++) FK_TRY(fk_token_list_push(out, e->symbols[i]));
+    return FK_OK;
 }
 
 static fk_status encode_bpe(fk_encoder *e, const uint8_t *word, size_t bytes, fk_token_list *out)
@@ -151,6 +183,8 @@ fk_status fkp_pipeline_encode_word(fk_encoder *e, const uint8_t *word, size_t by
         return fkp_wordpiece_encode(e, word, bytes, out);
     case FKP_MODEL_WORDLEVEL:
         return encode_whole(e, word, bytes, out);
+    case FKP_MODEL_UNIGRAM:
+        return encode_unigram(e, word, bytes, out);
     default:
         return encode_bpe(e, word, bytes, out);
     }

@@ -29,6 +29,8 @@ void fkp_normalizer_list_deinit(fkp_normalizer_list *list)
     for (size_t i = 0; i < list->count; i++) {
         fkp_pattern_deinit(&list->steps[i].pattern);
         fk_bytes_deinit(&list->steps[i].content);
+        fkp_charsmap_deinit(&list->steps[i].charsmap);
+        fk_bytes_deinit(&list->steps[i].sentencepiece.space);
     }
     free(list->steps);
     *list = (fkp_normalizer_list){0};
@@ -288,6 +290,10 @@ static fk_status run_step(const fkp_normalizer *step, fkp_normalizer_scratch *s,
         if (text.bytes > 0) FK_TRY(fk_bytes_append(out, step->content.data, step->content.bytes));
         return fk_bytes_append(out, text.data, text.bytes);
     case FKP_NORMALIZE_BYTE_LEVEL: return map_bytes(text, out);
+    case FKP_NORMALIZE_CHARSMAP:
+        return fkp_charsmap_normalize(&step->charsmap, text, out);
+    case FKP_NORMALIZE_SENTENCEPIECE:
+        return fkp_sentencepiece_normalize(&step->charsmap, &step->sentencepiece, text, out);
     default: return each_character(step, text, out);
     }
 }

@@ -5,7 +5,9 @@
 #define FK_TEXT_NORMALIZER_H
 
 #include "text/bert_normalizer.h"
+#include "text/charsmap.h"
 #include "text/pattern.h"
+#include "text/trie.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,9 +24,20 @@ typedef enum fkp_normalizer_kind {
     FKP_NORMALIZE_REPLACE,
     FKP_NORMALIZE_PREPEND, /* before a text that is not empty */
     FKP_NORMALIZE_BERT,
-    FKP_NORMALIZE_NMT,       /* control characters go, odd spaces become a space */
-    FKP_NORMALIZE_BYTE_LEVEL /* every byte as its character of the byte map */
+    FKP_NORMALIZE_NMT,        /* control characters go, odd spaces become a space */
+    FKP_NORMALIZE_BYTE_LEVEL, /* every byte as its character of the byte map */
+    FKP_NORMALIZE_CHARSMAP,   /* Precompiled */
+    FKP_NORMALIZE_SENTENCEPIECE
 } fkp_normalizer_kind;
+
+/* What SentencePiece does to a text before its model sees it; see normalizer_spec in its model.proto. */
+typedef struct fkp_sentencepiece_rules {
+    bool add_dummy_prefix;         /* a space before the text, or behind it: */
+    bool whitespace_suffix;        /* spaces belong to the word before them */
+    bool remove_extra_whitespaces; /* at the ends, and all but one between words */
+    fk_bytes space;                /* what a space is written as, mostly U+2581 */
+    const fkp_trie *user_defined;  /* symbols that are left as they are; borrowed */
+} fkp_sentencepiece_rules;
 
 typedef struct fkp_normalizer {
     fkp_normalizer_kind kind;
@@ -32,6 +45,8 @@ typedef struct fkp_normalizer {
     fkp_pattern pattern;      /* REPLACE */
     fk_bytes content;         /* REPLACE, PREPEND */
     fkp_bert_normalizer bert; /* BERT */
+    fkp_charsmap charsmap;    /* CHARSMAP, SENTENCEPIECE */
+    fkp_sentencepiece_rules sentencepiece;
 } fkp_normalizer;
 
 typedef struct fkp_normalizer_list {
@@ -58,6 +73,10 @@ void fkp_normalizer_scratch_deinit(fkp_normalizer_scratch *s);
 /* *out is the normalized text, in the scratch until the next call, or the text itself when nothing changes. Bytes that
  * are no UTF-8 stay as they are. */
 fk_status fkp_normalize(const fkp_normalizer_list *list, fkp_normalizer_scratch *s, fk_piece text, fk_piece *out);
+
+/* The SENTENCEPIECE step alone. */
+fk_status fkp_sentencepiece_normalize(const fkp_charsmap *map, const fkp_sentencepiece_rules *rules,
+                                      fk_piece text, fk_bytes *out);
 
 #ifdef __cplusplus
 }

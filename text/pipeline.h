@@ -8,6 +8,7 @@
 #include "text/normalizer.h"
 #include "text/string_matcher.h"
 #include "text/tokenizer.h"
+#include "text/unigram.h"
 #include "text/word_splitter.h"
 
 #ifdef __cplusplus
@@ -34,7 +35,8 @@ typedef struct fkp_token_set {
 typedef enum fkp_model_kind {
     FKP_MODEL_BPE,       /* symbols, then merges in the order of their ranks */
     FKP_MODEL_WORDPIECE, /* the longest pieces from the left */
-    FKP_MODEL_WORDLEVEL  /* the word is a piece, or unknown */
+    FKP_MODEL_WORDLEVEL, /* the word is a piece, or unknown */
+    FKP_MODEL_UNIGRAM    /* the most probable pieces */
 } fkp_model_kind;
 
 struct fkp_pipeline {
@@ -47,6 +49,10 @@ struct fkp_pipeline {
     int32_t unknown_id;                     /* -1: characters without a piece are left out */
     fk_bytes continuing_prefix, end_suffix; /* of the names of symbols that begin no word, that end one */
     int32_t fallback_ids[256];              /* "<0x41>", -1 where there is none */
+    fkp_unigram unigram;                    /* UNIGRAM */
+    uint32_t *ranks;       /* BPE without a list of merges: [vocab_size] rank of the merge that makes a piece,
+                              FKP_NO_RANK where none does; NULL: the merges are listed */
+    fkp_trie user_defined; /* BPE: symbols that merge with nothing; the values are ids */
     int64_t max_chars;                      /* WORDPIECE: longer words are unknown */
     size_t longest_piece;                   /* bytes of the longest piece of the model */
     uint8_t *in_model;                      /* [vocab_size] 0: an added token only, which no word becomes */
@@ -54,7 +60,8 @@ struct fkp_pipeline {
     /* Decoding is a table of bytes by id (fk_tokenizer.decoded) and these rules for the beginning of a text: */
     fk_bytes drop_from_first; /* what goes from the first piece wherever it stands, unless empty (Metaspace) */
     fk_bytes strip;           /* what goes from the front, */
-    int64_t strip_count;      /* up to so many times */
+    int64_t strip_count;      /* up to so many times, */
+    bool strip_marks_only;    /* and only where the piece's name begins with U+2581 */
 };
 typedef struct fkp_pipeline fkp_pipeline;
 

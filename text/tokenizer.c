@@ -138,9 +138,8 @@ static fk_status find_merge_piece(const fk_tokenizer *t, fk_piece name, int64_t 
                    (long long)rank, role, SHOWN(name), (long long)t->vocab_size);
 }
 
-static fk_status build_merges(fk_tokenizer *t, const fk_tokenizer_spec *spec)
+static void find_byte_ids(fk_tokenizer *t)
 {
-    FK_TRY(fkp_bpe_init(&t->bpe, (size_t)spec->num_merges));
     for (int byte = 0; byte < 256; byte++) {
         uint8_t name[4];
         int bytes = fkp_utf8_write(fkp_byte_to_code_point((uint8_t)byte), name);
@@ -148,12 +147,17 @@ static fk_status build_merges(fk_tokenizer *t, const fk_tokenizer_spec *spec)
         bool made_of_text = id >= 0 && (t->pipeline ? t->pipeline->in_model[id] : t->types[id] == FK_TOKEN_NORMAL);
         if (made_of_text) t->bpe.byte_ids[byte] = id;
     }
+}
 
+static fk_status build_merges(fk_tokenizer *t, const fk_tokenizer_spec *spec)
+{
+    FK_TRY(fkp_bpe_init(&t->bpe, (size_t)spec->num_merges));
+    find_byte_ids(t);
     fk_bytes joined = {0};
     fk_status status = FK_OK;
     for (int64_t rank = 0; rank < spec->num_merges && status == FK_OK; rank++) {
         const fk_merge_rule *rule = &spec->merges[rank];
-        fkp_merge merge = {0};
+        fkp_merge merge = {.rank = (uint32_t)rank};
         fk_bytes_clear(&joined);
         /* The mark of pieces that go on with a word ("##") stands within no piece. */
         size_t mark = t->pipeline ? t->pipeline->continuing_prefix.bytes : 0;
@@ -165,7 +169,7 @@ static fk_status build_merges(fk_tokenizer *t, const fk_tokenizer_spec *spec)
         if (status == FK_OK)
             status =
                 find_merge_piece(t, (fk_piece){joined.data, joined.bytes}, rank, "joined", &merge.joined);
-        if (status == FK_OK) fkp_bpe_add_merge(&t->bpe, merge);
+        if (status == FK_OK) status = fkp_bpe_add_merge(&t->bpe, merge);
     }
     fk_bytes_deinit(&joined);
     if (status != FK_OK || spec->num_merges > 0) return status;
@@ -177,6 +181,42 @@ static fk_status build_merges(fk_tokenizer *t, const fk_tokenizer_spec *spec)
             return fk_fail(FK_ERROR_INVALID,
                            "the vocabulary has no merges, so token %lld '%.*s' could never be made",
                            (long long)id, SHOWN(fkp_piece_at(&t->names, id)));
+    return FK_OK;
+}
+
+/* The id of a piece that words may become, -1 when there is none. */
+static int32_t find_in_model(const fk_tokenizer *t, fk_piece name)
+{
+    int32_t id = fk_tokenizer_find(t, name);
+    return id >= 0 && t->pipeline->in_model[id] ? id : -1;
+}
+
+/* Merges out of the ranks of pieces: any two pieces that make a third may be joined, at the rank of that one.
+ */
+static fk_status build_rank_merges(fk_tokenizer *t)
+{
+    enum { MOST_PIECE_BYTES = 1024 }; /* every way to cut a piece is tried */
+    FK_TRY(fkp_bpe_init(&t->bpe, 2 * (size_t)t->vocab_size));
+    find_byte_ids(t);
+    for (int64_t id = 0; id < t->vocab_size; id++) {
+        fkp_merge merge = {.joined = (int32_t)id, .rank = t->pipeline->ranks[id]};
+        fk_piece name = fkp_piece_at(&t->names, id);
+        if (merge.rank == FKP_NO_RANK) continue;
+        if (name.bytes > MOST_PIECE_BYTES)
+            return fk_fail(FK_ERROR_UNSUPPORTED,
+                           "token %lld '%.*s' has %zu bytes; the longest that is built has %d", (long long)id,
+                           SHOWN(name), name.bytes, MOST_PIECE_BYTES);
+        for (size_t at = 0, next; at < name.bytes; at = next) {
+            next = at + (size_t)fkp_utf8_read((const uint8_t *)name.data + at, name.bytes - at).bytes;
+            if (find_in_model(t, (fk_piece){name.data + at, next - at}) < 0)
+                return fk_fail(FK_ERROR_UNSUPPORTED,
+                               "token %lld '%.*s': its part '%.*s' is no token, so it could never be made",
+                               (long long)id, SHOWN(name), (int)(next - at), name.data + at);
+            merge.left = find_in_model(t, (fk_piece){name.data, at});
+            merge.right = find_in_model(t, (fk_piece){name.data + at, name.bytes - at});
+            if (merge.left >= 0 && merge.right >= 0) FK_TRY(fkp_bpe_add_merge(&t->bpe, merge));
+        }
+    }
     return FK_OK;
 }
 
@@ -252,7 +292,10 @@ static fk_status build(fk_tokenizer *t, const fk_tokenizer_spec *spec, const fk_
     t->vocab_size = spec->vocab_size;
     FK_TRY(copy_pieces(t, spec, decoded));
     FK_TRY(hash_pieces(t));
-    if (!t->pipeline || t->pipeline->model == FKP_MODEL_BPE) FK_TRY(build_merges(t, spec));
+    if (t->pipeline && t->pipeline->ranks)
+        FK_TRY(build_rank_merges(t));
+    else if (!t->pipeline || t->pipeline->model == FKP_MODEL_BPE)
+        FK_TRY(build_merges(t, spec));
     FK_TRY(build_special(t));
     return copy_end_ids(t, spec);
 }

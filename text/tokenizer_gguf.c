@@ -2,6 +2,8 @@
 /* GGUF metadata to the arrays that a tokenizer is built from. */
 #include "text/tokenizer_gguf.h"
 
+#include "text/sentencepiece_internal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +23,7 @@ typedef struct gguf_vocabulary {
     fk_piece *pieces;
     int32_t *types;
     fk_merge_rule *merges;
+    double *scores;
     int32_t eos_ids[NUM_END_KEYS + NUM_END_NAMES];
 } gguf_vocabulary;
 
@@ -29,14 +32,20 @@ static fk_status no_memory(size_t count)
     return fk_fail(FK_ERROR_MEMORY, "no memory for a vocabulary of %zu tokens", count);
 }
 
+/* "gpt2" is byte-level BPE, "llama" BPE of SentencePiece. */
+static fk_status read_model(const fk_gguf *gguf, bool *sentencepiece)
+{
+    fk_gguf_string model;
+    FK_TRY(fk_gguf_get_string(gguf, "tokenizer.ggml.model", &model));
+    *sentencepiece = model.size == 5 && memcmp(model.data, "llama", 5) == 0;
+    if (*sentencepiece || (model.size == 4 && memcmp(model.data, "gpt2", 4) == 0)) return FK_OK;
+    return fk_fail(FK_ERROR_UNSUPPORTED, "tokenizer.ggml.model is '%.*s'; 'gpt2' and 'llama' are read",
+                   (int)(model.size < 80 ? model.size : 80), model.data);
+}
+
 static fk_status read_names(const fk_gguf *gguf, gguf_vocabulary *v, fk_tokenizer_spec *spec)
 {
-    fk_gguf_string model, pre;
-    FK_TRY(fk_gguf_get_string(gguf, "tokenizer.ggml.model", &model));
-    if (model.size != 4 || memcmp(model.data, "gpt2", 4) != 0)
-        return fk_fail(FK_ERROR_UNSUPPORTED,
-                       "tokenizer.ggml.model is '%.*s'; only byte-level BPE, 'gpt2', is there",
-                       (int)(model.size < 80 ? model.size : 80), model.data);
+    fk_gguf_string pre;
     FK_TRY(fk_gguf_get_string(gguf, "tokenizer.ggml.pre", &pre));
     v->pre = calloc(pre.size + 1, 1);
     if (!v->pre) return no_memory(0);
@@ -141,13 +150,67 @@ static fk_status read_vocabulary(const fk_gguf *gguf, gguf_vocabulary *v, fk_tok
     return read_ends(gguf, v, spec);
 }
 
+static fk_status read_scores(const fk_gguf *gguf, gguf_vocabulary *v, const fk_tokenizer_spec *spec)
+{
+    fk_gguf_array scores;
+    FK_TRY(fk_gguf_get_numbers(gguf, "tokenizer.ggml.scores", &scores));
+    if ((int64_t)scores.count != spec->vocab_size)
+        return fk_fail(FK_ERROR_INVALID, "tokenizer.ggml.scores has %zu entries for %lld tokens",
+                       scores.count, (long long)spec->vocab_size);
+    if (!v->types)
+        return fk_fail(FK_ERROR_INVALID, "tokenizer.ggml.token_type is missing; with scores it is needed");
+    v->scores = calloc(scores.count + 1, sizeof *v->scores);
+    if (!v->scores) return no_memory(scores.count);
+    for (size_t i = 0; i < scores.count; i++) v->scores[i] = fk_gguf_array_f64(&scores, i);
+    return FK_OK;
+}
+
+static fk_status read_flag(const fk_gguf *gguf, const char *key, bool fallback, bool *out)
+{
+    *out = fallback;
+    return fk_gguf_has(gguf, key) ? fk_gguf_get_bool(gguf, key, out) : FK_OK;
+}
+
+static fk_status create_scored(const fk_gguf *gguf, gguf_vocabulary *v, fk_tokenizer **out)
+{
+    fk_tokenizer_spec spec = {0};
+    FK_TRY(read_pieces(gguf, v, &spec));
+    FK_TRY(read_scores(gguf, v, &spec));
+    FK_TRY(read_ends(gguf, v, &spec));
+    fkp_scored_vocabulary scored = {.pieces = v->pieces,
+                                    .scores = v->scores,
+                                    .types = v->types,
+                                    .size = spec.vocab_size,
+                                    .gguf = true,
+                                    .byte_fallback = true,
+                                    .escape_whitespaces = true,
+                                    .charsmap = {"", 0},
+                                    .unknown_surface = {"", 0},
+                                    .bos_id = spec.bos_id,
+                                    .eos_ids = spec.eos_ids,
+                                    .num_eos_ids = spec.num_eos_ids};
+    FK_TRY(read_flag(gguf, "tokenizer.ggml.add_space_prefix", true, &scored.add_dummy_prefix));
+    scored.add_bos = spec.add_bos != 0 && spec.bos_id >= 0;
+    if (spec.add_bos > 0 && spec.bos_id < 0)
+        return fk_fail(FK_ERROR_INVALID,
+                       "texts must begin with a begin-of-sequence token, but its id is not given");
+    return fkp_tokenizer_create_scored(&scored, out);
+}
+
 fk_status fk_tokenizer_create_gguf(const fk_gguf *gguf, fk_tokenizer **out)
 {
     *out = NULL;
     gguf_vocabulary v = {0};
     fk_tokenizer_spec spec = {0};
-    fk_status status = read_vocabulary(gguf, &v, &spec);
-    if (status == FK_OK) status = fk_tokenizer_create(&spec, out);
+    bool sentencepiece;
+    fk_status status = read_model(gguf, &sentencepiece);
+    if (status == FK_OK && sentencepiece) {
+        status = create_scored(gguf, &v, out);
+    } else if (status == FK_OK) {
+        status = read_vocabulary(gguf, &v, &spec);
+        if (status == FK_OK) status = fk_tokenizer_create(&spec, out);
+    }
+    free(v.scores);
     free(v.pre);
     free(v.pieces);
     free(v.types);

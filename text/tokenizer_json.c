@@ -19,6 +19,7 @@ typedef struct json_vocabulary {
     size_t *offsets;    /* [size + 1] of decoded pieces */
     fk_bytes decoded_text;
     int32_t *types; /* [size] fk_token_type */
+    double *scores; /* [size] of Unigram; else NULL */
     fk_merge_rule *merges;
     int64_t num_merges;
     fkp_pipeline *pipeline;
@@ -32,6 +33,7 @@ static void vocabulary_deinit(json_vocabulary *v)
     free(v->offsets);
     fk_bytes_deinit(&v->decoded_text);
     free(v->types);
+    free(v->scores);
     free(v->merges);
     fkp_pipeline_destroy(v->pipeline);
     fkp_decoder_destroy(v->decoder);
@@ -63,7 +65,7 @@ static fk_status count_ids(const json_t *vocab, const json_t *added, int64_t *co
     json_t *value;
     int32_t id;
     size_t i;
-    *count = 0;
+    *count = (int64_t)json_array_size(vocab); /* Unigram's list; else it is an object */
     json_object_foreach((json_t *)vocab, name, value)
     {
         FK_TRY(read_id(value, name, &id));
@@ -77,7 +79,10 @@ static fk_status count_ids(const json_t *vocab, const json_t *added, int64_t *co
         if (id >= *count) *count = id + 1;
     }
     /* A file of few pieces cannot ask for much memory by one high id. */
-    size_t pieces = json_object_size(vocab) + json_array_size(added);
+    size_t pieces = json_object_size(vocab) + json_array_size(vocab) + json_array_size(added);
+    if (*count > MOST_TOKENS)
+        return fk_fail(FK_ERROR_INVALID, "the vocabulary has %lld tokens, more than %d", (long long)*count,
+                       MOST_TOKENS);
     if (*count > 16 * (int64_t)pieces + 1024)
         return fk_fail(FK_ERROR_INVALID, "the vocabulary has %zu tokens, but ids up to %lld", pieces, (long long)*count - 1);
     return *count ? FK_OK : fk_fail(FK_ERROR_INVALID, "model.vocab is empty");
@@ -89,6 +94,32 @@ static fk_status put_piece(json_vocabulary *v, int32_t id, const char *name, siz
     if (there->bytes && (there->bytes != bytes || memcmp(there->data, name, bytes) != 0))
         return fk_fail(FK_ERROR_INVALID, "id %d is both '%.80s' and '%.80s'", id, there->data, name);
     *there = (fk_piece){name, bytes};
+    return FK_OK;
+}
+
+static fk_status put_model_piece(json_vocabulary *v, int32_t id, const char *name, size_t bytes)
+{
+    FK_TRY(put_piece(v, id, name, bytes));
+    v->types[id] = FK_TOKEN_NORMAL;
+    v->pipeline->in_model[id] = 1;
+    if (bytes > v->pipeline->longest_piece) v->pipeline->longest_piece = bytes;
+    return FK_OK;
+}
+
+/* Unigram's pieces: [piece, score] in the order of ids. */
+static fk_status read_scored(json_vocabulary *v, const json_t *vocab)
+{
+    size_t id;
+    json_t *entry;
+    FK_TRY(allocate(&v->scores, (size_t)v->size, sizeof *v->scores));
+    json_array_foreach(vocab, id, entry)
+    {
+        const json_t *name = json_array_get(entry, 0), *score = json_array_get(entry, 1);
+        if (json_array_size(entry) != 2 || !json_is_string(name) || !json_is_number(score))
+            return fk_fail(FK_ERROR_INVALID, "model.vocab[%zu] is no [piece, score]", id);
+        v->scores[id] = json_number_value(score);
+        FK_TRY(put_model_piece(v, (int32_t)id, json_string_value(name), json_string_length(name)));
+    }
     return FK_OK;
 }
 
@@ -112,11 +143,9 @@ static fk_status read_vocabulary(json_vocabulary *v, const json_t *vocab, const 
     json_object_foreach((json_t *)vocab, name, value)
     {
         FK_TRY(read_id(value, name, &id));
-        FK_TRY(put_piece(v, id, name, strlen(name)));
-        v->types[id] = FK_TOKEN_NORMAL;
-        v->pipeline->in_model[id] = 1;
-        if (strlen(name) > v->pipeline->longest_piece) v->pipeline->longest_piece = strlen(name);
+        FK_TRY(put_model_piece(v, id, name, strlen(name)));
     }
+    if (json_is_array(vocab)) FK_TRY(read_scored(v, vocab));
     json_array_foreach(added, i, value)
     {
         const json_t *content = json_object_get(value, "content");
@@ -129,10 +158,18 @@ static fk_status read_vocabulary(json_vocabulary *v, const json_t *vocab, const 
     return FK_OK;
 }
 
+/* The id of a piece of the model, -1 when there is none. */
 static int32_t find_piece(const json_t *vocab, fk_piece name)
 {
     const json_t *id = json_object_getn(vocab, name.data, name.bytes);
-    return json_is_integer(id) ? (int32_t)json_integer_value(id) : -1;
+    if (json_is_integer(id)) return (int32_t)json_integer_value(id);
+    for (size_t i = 0; i < json_array_size(vocab); i++) {
+        const json_t *piece = json_array_get(json_array_get(vocab, i), 0);
+        if (json_string_length(piece) == name.bytes &&
+            memcmp(json_string_value(piece), name.data, name.bytes) == 0)
+            return (int32_t)i;
+    }
+    return -1;
 }
 
 /* ---- merges: "a b" or ["a", "b"] */
@@ -160,12 +197,14 @@ static fk_status read_merges(json_vocabulary *v, const json_t *merges)
 
 /* ---- model */
 
-#define KNOWN_MODELS "BPE, WordPiece and WordLevel are read"
+#define KNOWN_MODELS "BPE, Unigram, WordPiece and WordLevel are read"
 
 static fk_status read_model_kind(const json_t *model, fkp_model_kind *out)
 {
-    static const char *const names[] = {
-        [FKP_MODEL_BPE] = "BPE", [FKP_MODEL_WORDPIECE] = "WordPiece", [FKP_MODEL_WORDLEVEL] = "WordLevel"};
+    static const char *const names[] = {[FKP_MODEL_BPE] = "BPE",
+                                        [FKP_MODEL_WORDPIECE] = "WordPiece",
+                                        [FKP_MODEL_WORDLEVEL] = "WordLevel",
+                                        [FKP_MODEL_UNIGRAM] = "Unigram"};
     const char *type = json_string_value(json_object_get(model, "type"));
     if (!json_is_object(model)) return fk_fail(FK_ERROR_INVALID, "model is no object");
     *out = FKP_MODEL_BPE;
@@ -182,15 +221,28 @@ static fk_status read_model_kind(const json_t *model, fkp_model_kind *out)
     return fk_fail(FK_ERROR_UNSUPPORTED, "model.type is '%.80s'; " KNOWN_MODELS, type);
 }
 
-static fk_status check_model(const json_t *model)
+static fk_status check_model(const json_t *model, fkp_model_kind kind)
 {
+    const json_t *vocab = json_object_get(model, "vocab");
     const json_t *dropout = fkp_json_field(model, "dropout");
     if (dropout && json_number_value(dropout) != 0)
         return fk_fail(FK_ERROR_UNSUPPORTED, "model.dropout is %g; ids would be random",
                        json_number_value(dropout));
-    if (!json_is_object(json_object_get(model, "vocab")))
-        return fk_fail(FK_ERROR_INVALID, "model.vocab is no object");
-    return FK_OK;
+    if (kind == FKP_MODEL_UNIGRAM)
+        return json_is_array(vocab) ? FK_OK : fk_fail(FK_ERROR_INVALID, "model.vocab is no array");
+    return json_is_object(vocab) ? FK_OK : fk_fail(FK_ERROR_INVALID, "model.vocab is no object");
+}
+
+static fk_status read_unigram(json_vocabulary *v, const json_t *model)
+{
+    const json_t *unknown = fkp_json_field(model, "unk_id");
+    const size_t count = json_array_size(json_object_get(model, "vocab"));
+    v->pipeline->unknown_id = -1;
+    if (unknown) FK_TRY(read_id(unknown, "unk_id", &v->pipeline->unknown_id));
+    if (unknown && (size_t)v->pipeline->unknown_id >= count)
+        return fk_fail(FK_ERROR_INVALID, "model.unk_id is %d, the vocabulary has %zu pieces",
+                       v->pipeline->unknown_id, count);
+    return fkp_unigram_init(&v->pipeline->unigram, v->pieces, v->scores, v->pipeline->in_model, v->size);
 }
 
 static fk_status read_model(json_vocabulary *v, const json_t *model, const json_t *added)
@@ -199,23 +251,24 @@ static fk_status read_model(json_vocabulary *v, const json_t *model, const json_
     const json_t *vocab = json_object_get(model, "vocab");
     fk_piece unknown, prefix, suffix;
     FK_TRY(read_model_kind(model, &p->model));
-    FK_TRY(check_model(model));
-    bool merges = p->model == FKP_MODEL_BPE;
-    FK_TRY(fkp_json_text(model, "model", "unk_token", !merges, &unknown));
+    FK_TRY(check_model(model, p->model));
+    const bool merges = p->model == FKP_MODEL_BPE, unigram = p->model == FKP_MODEL_UNIGRAM;
+    FK_TRY(fkp_json_text(model, "model", "unk_token", !merges && !unigram, &unknown));
     FK_TRY(
         fkp_json_text(model, "model", "continuing_subword_prefix", p->model == FKP_MODEL_WORDPIECE, &prefix));
     FK_TRY(fkp_json_text(model, "model", "end_of_word_suffix", false, &suffix));
-    FK_TRY(fkp_json_bool(model, "model", "fuse_unk", false, &p->fuse_unknown));
+    FK_TRY(fkp_json_bool(model, "model", "fuse_unk", unigram, &p->fuse_unknown));
     FK_TRY(fkp_json_bool(model, "model", "byte_fallback", false, &p->byte_fallback));
     FK_TRY(fkp_json_bool(model, "model", "ignore_merges", false, &p->ignore_merges));
     FK_TRY(fk_bytes_append(&p->continuing_prefix, prefix.data, prefix.bytes));
     FK_TRY(fk_bytes_append(&p->end_suffix, suffix.data, suffix.bytes));
     FK_TRY(read_vocabulary(v, vocab, added));
+    if (unigram) FK_TRY(read_unigram(v, model));
     if (merges) FK_TRY(read_merges(v, json_object_get(model, "merges")));
     if (p->model == FKP_MODEL_WORDPIECE)
         FK_TRY(fkp_json_count(model, "model", "max_input_chars_per_word", 100, 1 << 16, &p->max_chars));
-    p->unknown_id = unknown.bytes ? find_piece(vocab, unknown) : -1;
-    if ((unknown.bytes || !merges) && p->unknown_id < 0)
+    if (!unigram) p->unknown_id = unknown.bytes ? find_piece(vocab, unknown) : -1;
+    if ((unknown.bytes || !(merges || unigram)) && p->unknown_id < 0)
         return fk_fail(FK_ERROR_INVALID, "model.unk_token '%.80s' is not in model.vocab", unknown.data);
     for (int byte = 0; byte < 256; byte++) {
         char name[8];

@@ -2,6 +2,8 @@
 /* Normalizers, pre-tokenizers and post-processors out of tokenizer.json. */
 #include "text/tokenizer_json_internal.h"
 
+#include "text/base64.h"
+
 #include <string.h>
 
 /* ---- fields */
@@ -79,15 +81,35 @@ static fk_status read_bert(const json_t *part, fkp_bert_normalizer *n)
     return fkp_json_bool(part, "normalizer", "strip_accents", n->lowercase, &n->strip_accents);
 }
 
+static fk_status read_charsmap(const json_t *part, fkp_charsmap *map)
+{
+    fk_piece text;
+    fk_bytes blob = {0};
+    FK_TRY(fkp_json_text(part, "normalizer Precompiled", "precompiled_charsmap", false, &text));
+    fk_status status = fkp_base64_append(&blob, text);
+    if (status == FK_OK) status = fkp_charsmap_init(map, (fk_piece){blob.data ? blob.data : "", blob.bytes});
+    fk_bytes_deinit(&blob);
+    return fk_fail_context(status, "normalizer Precompiled");
+}
+
 fk_status fkp_read_normalizer(const json_t *part, fkp_normalizer_list *out)
 {
     static const struct {
         const char *type;
         fkp_normalizer_kind kind;
-    } kinds[] = {{"NFC", FKP_NORMALIZE_NFC}, {"NFD", FKP_NORMALIZE_NFD}, {"NFKC", FKP_NORMALIZE_NFKC}, {"NFKD", FKP_NORMALIZE_NFKD},
-                 {"Lowercase", FKP_NORMALIZE_LOWERCASE}, {"Strip", FKP_NORMALIZE_STRIP}, {"StripAccents", FKP_NORMALIZE_STRIP_ACCENTS},
-                 {"Replace", FKP_NORMALIZE_REPLACE}, {"Prepend", FKP_NORMALIZE_PREPEND}, {"BertNormalizer", FKP_NORMALIZE_BERT},
-                 {"Nmt", FKP_NORMALIZE_NMT}, {"ByteLevel", FKP_NORMALIZE_BYTE_LEVEL}};
+    } kinds[] = {{"NFC", FKP_NORMALIZE_NFC},
+                 {"NFD", FKP_NORMALIZE_NFD},
+                 {"NFKC", FKP_NORMALIZE_NFKC},
+                 {"NFKD", FKP_NORMALIZE_NFKD},
+                 {"Lowercase", FKP_NORMALIZE_LOWERCASE},
+                 {"Strip", FKP_NORMALIZE_STRIP},
+                 {"StripAccents", FKP_NORMALIZE_STRIP_ACCENTS},
+                 {"Replace", FKP_NORMALIZE_REPLACE},
+                 {"Prepend", FKP_NORMALIZE_PREPEND},
+                 {"BertNormalizer", FKP_NORMALIZE_BERT},
+                 {"Nmt", FKP_NORMALIZE_NMT},
+                 {"ByteLevel", FKP_NORMALIZE_BYTE_LEVEL},
+                 {"Precompiled", FKP_NORMALIZE_CHARSMAP}};
     if (!part || json_is_null(part)) return FK_OK;
     const char *type;
     FK_TRY(fkp_json_type(part, "normalizer", &type));
@@ -115,6 +137,8 @@ fk_status fkp_read_normalizer(const json_t *part, fkp_normalizer_list *out)
         FK_TRY(fkp_json_text(part, "normalizer Prepend", "prepend", true, &text));
         return add_text(&n->content, text);
     case FKP_NORMALIZE_BERT: return read_bert(part, &n->bert);
+    case FKP_NORMALIZE_CHARSMAP:
+        return read_charsmap(part, &n->charsmap);
     default: return FK_OK;
     }
 }

@@ -24,6 +24,7 @@
 #include "runtime/weights.h"
 #include "tests/tiny_vocabulary.h"
 #include "text/detokenizer.h"
+#include "text/sentencepiece.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
@@ -295,13 +296,14 @@ fk_status fuzz_detokenizer(const uint8_t *data, size_t size)
     return first_error;
 }
 
-/* ---- tokenizer.json */
+/* ---- files of tokenizers */
 
-fk_status fuzz_tokenizer_json(const uint8_t *data, size_t size)
+/* Encodes texts in every way and decodes the ids; takes the tokenizer. */
+static void try_tokenizer(fk_tokenizer *tokenizer)
 {
-    static const char *const texts[] = {"", " the foo <s> e\xCC\x81\xC3\xA9 1234 don't!\r\n  ab\xF0\x9F\x98\x80 \xE2\x96\x81z", "\xFF a\x80 \xED\xA0\x80\x01"};
-    fk_tokenizer *tokenizer;
-    FK_TRY(fk_tokenizer_json_parse((const char *)data, size, NULL, &tokenizer));
+    static const char *const texts[] = {
+        "", " the foo <s> e\xCC\x81\xC3\xA9 1234 don't!\r\n  ab\xF0\x9F\x98\x80 \xE2\x96\x81z",
+        "\xFF a\x80 \xED\xA0\x80\x01"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         for (unsigned flags = 0; flags < 16; flags++) {
             fk_token_list ids = {0};
@@ -315,5 +317,20 @@ fk_status fuzz_tokenizer_json(const uint8_t *data, size_t size)
             fk_bytes_deinit(&text);
         }
     fk_tokenizer_destroy(tokenizer);
+}
+
+fk_status fuzz_tokenizer_json(const uint8_t *data, size_t size)
+{
+    fk_tokenizer *tokenizer;
+    FK_TRY(fk_tokenizer_json_parse((const char *)data, size, NULL, &tokenizer));
+    try_tokenizer(tokenizer);
+    return FK_OK;
+}
+
+fk_status fuzz_sentencepiece(const uint8_t *data, size_t size)
+{
+    fk_tokenizer *tokenizer;
+    FK_TRY(fk_sentencepiece_parse(data, size, &tokenizer));
+    try_tokenizer(tokenizer);
     return FK_OK;
 }

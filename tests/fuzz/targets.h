@@ -12,17 +12,18 @@
 #include "tests/format_readers.h"
 
 /* name, function, mutated copies that the smoke test makes of its seeds (those that go through files are slower) */
-#define FUZZ_TARGETS(X)                                                                                               \
-    X(gguf, read_gguf, 20000)                                                                                         \
-    X(safetensors, read_safetensors, 20000)                                                                           \
-    X(json, read_json, 20000)                                                                                         \
-    X(index, fuzz_index, 2000)                                                                                        \
-    X(config, fuzz_config, 1000)                                                                                      \
-    X(generation_config, fuzz_generation_config, 2000)                                                                \
-    X(scenario, fuzz_scenario, 5000)                                                                                  \
-    X(capture, fuzz_capture, 2000)                                                                                    \
-    X(detokenizer, fuzz_detokenizer, 5000)                                                                            \
-    X(tokenizer_json, fuzz_tokenizer_json, 5000)
+#define FUZZ_TARGETS(X)                                                                                      \
+    X(gguf, read_gguf, 20000)                                                                                \
+    X(safetensors, read_safetensors, 20000)                                                                  \
+    X(json, read_json, 20000)                                                                                \
+    X(index, fuzz_index, 2000)                                                                               \
+    X(config, fuzz_config, 1000)                                                                             \
+    X(generation_config, fuzz_generation_config, 2000)                                                       \
+    X(scenario, fuzz_scenario, 5000)                                                                         \
+    X(capture, fuzz_capture, 2000)                                                                           \
+    X(detokenizer, fuzz_detokenizer, 5000)                                                                   \
+    X(tokenizer_json, fuzz_tokenizer_json, 5000)                                                             \
+    X(sentencepiece, fuzz_sentencepiece, 5000)
 
 /* model.safetensors.index.json, beside two small shards with tensors x, y and z. */
 fk_status fuzz_index(const uint8_t *data, size_t size);
@@ -38,5 +39,7 @@ fk_status fuzz_capture(const uint8_t *data, size_t size);
 fk_status fuzz_detokenizer(const uint8_t *data, size_t size);
 /* tokenizer.json: read, texts encoded with what it says, and the ids decoded. */
 fk_status fuzz_tokenizer_json(const uint8_t *data, size_t size);
+/* The same of a SentencePiece model. */
+fk_status fuzz_sentencepiece(const uint8_t *data, size_t size);
 
 #endif
