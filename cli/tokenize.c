@@ -19,7 +19,7 @@ typedef struct tokenize_options {
 } tokenize_options;
 
 #define AT(field) offsetof(tokenize_options, field)
-#define MODEL_HELP "whose tokenizer: smollm2-135m, a GGUF file, a folder, a tokenizer.model"
+#define MODEL_HELP "whose tokenizer: smollm2-135m, a GGUF file, a folder, *.model, *.tiktoken"
 #define SHARED_OPTIONS(text_help)                                                                            \
     {"model", FKP_OPT_STRING, AT(model), "M|PATH", MODEL_HELP, .max = 0},                                    \
         {"text", FKP_OPT_STRING, AT(text), "T", text_help, .max = 0},                                        \

@@ -19,6 +19,7 @@
 #include "runtime/sentence_files.h"
 #include "runtime/weights.h"
 #include "text/sentencepiece.h"
+#include "text/tiktoken.h"
 #include "text/tokenizer_gguf.h"
 
 #define FK_MODEL(name) extern const fk_model_class fk_##name##_class;
@@ -193,6 +194,8 @@ fk_status fk_model_tokenizer_open(const char *name, const char *cache_dir, fk_to
     fk_status status = FK_OK;
     if (is_folder(name) && !is_asset(name)) /* it may hold a tokenizer and nothing else */
         status = fk_hf_tokenizer(name, NULL, &m->tokenizer, &m->chat_template);
+    else if (has_suffix(name, ".tiktoken"))
+        status = fk_tiktoken_load(name, NULL, &m->tokenizer);
     else if (has_suffix(name, ".model"))
         status = fk_sentencepiece_load(name, &m->tokenizer);
     else

@@ -167,6 +167,18 @@ class Tiny(unittest.TestCase):
             pathlib.Path(folder, "tokenizer.model").write_bytes(b"\x0a\x7fabc")
             self.refuse(2, ["tokenizer.model", "ends within a field"], "tokenize", "--model", folder, "--text", "x")
 
+    def test_rank_file(self):
+        """A rank file of tiktoken, whose name says which encoding it is of."""
+        ranks = pathlib.Path(__file__).parent / "goldens" / "ranks.tiktoken"
+        with tempfile.TemporaryDirectory() as folder:
+            path = shutil.copy(ranks, pathlib.Path(folder, "cl100k_base.tiktoken"))
+            made = run("tokenize", "--model", path, "--text", "The sky<|endoftext|>", "--parse-special")
+            self.assertEqual(made.returncode, 0, made.stderr)
+            self.assertTrue(made.stdout.endswith(" 100257\n"))
+            back = run("detokenize", "--model", path, "--text", made.stdout.strip())
+            self.assertEqual((back.returncode, back.stdout), (0, "The sky<|endoftext|>\n"), back.stderr)
+        self.refuse(3, ["ranks.tiktoken", "cl100k_base"], "tokenize", "--model", str(ranks), "--text", "x")
+
     def test_missing_asset(self):
         with tempfile.TemporaryDirectory() as folder:
             self.refuse(3, ["smollm2-135m", "fetch-assets"], "run", *REAL, "--prompt", "x", "--cache", folder)

@@ -43,6 +43,8 @@ fk_status fkp_pattern_next(const fkp_pattern *p, const uint8_t *text, fkp_range 
 fkp_scanner fkp_scanner_find(fk_piece expression, bool *scans_all);
 /* The expression of GPT-2, which ByteLevel has built in; and the same after a step that cuts single digits out. */
 extern const fkp_scanner fkp_gpt2_scanner, fkp_digits_gpt2_scanner;
+/* Those of the encodings of that name. */
+extern const fkp_scanner fkp_cl100k_scanner, fkp_o200k_scanner;
 
 #ifdef __cplusplus
 }

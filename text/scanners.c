@@ -130,6 +130,14 @@ static size_t llama3(const uint8_t *text, size_t pos, size_t end)
     return llama3_rule(text, pos, end, 3, FOLD_UNICODE);
 }
 
+/* The same, but white space that reaches the end is one word even where it breaks lines: \s++$ comes first.
+ */
+static size_t cl100k(const uint8_t *text, size_t pos, size_t end)
+{
+    if (peek(text, pos, end).class == FKP_SPACE && run_end(text, pos, end, FKP_SPACE) == end) return end;
+    return llama3(text, pos, end);
+}
+
 static size_t qwen2(const uint8_t *text, size_t pos, size_t end)
 {
     return llama3_rule(text, pos, end, 1, FOLD_UNICODE);
@@ -200,7 +208,8 @@ static size_t deepseek(const uint8_t *text, size_t pos, size_t end)
     return peek(text, pos, end).class == FKP_SPACE ? break_or_space_end(text, pos, end) : pos;
 }
 
-const fkp_scanner fkp_gpt2_scanner = gpt2, fkp_digits_gpt2_scanner = digits_gpt2;
+const fkp_scanner fkp_gpt2_scanner = gpt2, fkp_digits_gpt2_scanner = digits_gpt2, fkp_cl100k_scanner = cl100k,
+                  fkp_o200k_scanner = o200k;
 
 #define SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define SHORT_FORMS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"

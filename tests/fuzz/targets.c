@@ -25,6 +25,7 @@
 #include "tests/tiny_vocabulary.h"
 #include "text/detokenizer.h"
 #include "text/sentencepiece.h"
+#include "text/tiktoken.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
@@ -331,6 +332,14 @@ fk_status fuzz_sentencepiece(const uint8_t *data, size_t size)
 {
     fk_tokenizer *tokenizer;
     FK_TRY(fk_sentencepiece_parse(data, size, &tokenizer));
+    try_tokenizer(tokenizer);
+    return FK_OK;
+}
+
+fk_status fuzz_tiktoken(const uint8_t *data, size_t size)
+{
+    fk_tokenizer *tokenizer;
+    FK_TRY(fk_tiktoken_parse(data, size, "gpt2", &tokenizer));
     try_tokenizer(tokenizer);
     return FK_OK;
 }

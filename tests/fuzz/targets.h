@@ -23,7 +23,8 @@
     X(capture, fuzz_capture, 2000)                                                                           \
     X(detokenizer, fuzz_detokenizer, 5000)                                                                   \
     X(tokenizer_json, fuzz_tokenizer_json, 5000)                                                             \
-    X(sentencepiece, fuzz_sentencepiece, 5000)
+    X(sentencepiece, fuzz_sentencepiece, 5000)                                                               \
+    X(tiktoken, fuzz_tiktoken, 2000)
 
 /* model.safetensors.index.json, beside two small shards with tensors x, y and z. */
 fk_status fuzz_index(const uint8_t *data, size_t size);
@@ -41,5 +42,7 @@ fk_status fuzz_detokenizer(const uint8_t *data, size_t size);
 fk_status fuzz_tokenizer_json(const uint8_t *data, size_t size);
 /* The same of a SentencePiece model. */
 fk_status fuzz_sentencepiece(const uint8_t *data, size_t size);
+/* The same of a rank file. */
+fk_status fuzz_tiktoken(const uint8_t *data, size_t size);
 
 #endif
