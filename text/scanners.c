@@ -30,9 +30,32 @@ typedef struct character {
     size_t bytes;
 } character;
 
+/* clang-format off: a row for 16 characters */
+/* Category bits of ASCII, so that it is not looked up. */
+static const uint32_t ascii_category[128] = {
+    BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC),
+    BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), /* 0x00 */
+    BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC),
+    BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), BIT(CC), /* 0x10 */
+    BIT(ZS), BIT(PO), BIT(PO), BIT(PO), BIT(SC), BIT(PO), BIT(PO), BIT(PO),
+    BIT(PS), BIT(PE), BIT(PO), BIT(SM), BIT(PO), BIT(PD), BIT(PO), BIT(PO), /* 0x20 */
+    BIT(ND), BIT(ND), BIT(ND), BIT(ND), BIT(ND), BIT(ND), BIT(ND), BIT(ND),
+    BIT(ND), BIT(ND), BIT(PO), BIT(PO), BIT(SM), BIT(SM), BIT(SM), BIT(PO), /* 0x30 */
+    BIT(PO), BIT(LU), BIT(LU), BIT(LU), BIT(LU), BIT(LU), BIT(LU), BIT(LU),
+    BIT(LU), BIT(LU), BIT(LU), BIT(LU), BIT(LU), BIT(LU), BIT(LU), BIT(LU), /* 0x40 */
+    BIT(LU), BIT(LU), BIT(LU), BIT(LU), BIT(LU), BIT(LU), BIT(LU), BIT(LU),
+    BIT(LU), BIT(LU), BIT(LU), BIT(PS), BIT(PO), BIT(PE), BIT(SK), BIT(PC), /* 0x50 */
+    BIT(SK), BIT(LL), BIT(LL), BIT(LL), BIT(LL), BIT(LL), BIT(LL), BIT(LL),
+    BIT(LL), BIT(LL), BIT(LL), BIT(LL), BIT(LL), BIT(LL), BIT(LL), BIT(LL), /* 0x60 */
+    BIT(LL), BIT(LL), BIT(LL), BIT(LL), BIT(LL), BIT(LL), BIT(LL), BIT(LL),
+    BIT(LL), BIT(LL), BIT(LL), BIT(PS), BIT(SM), BIT(PE), BIT(SM), BIT(CC), /* 0x70 */
+};
+/* clang-format on */
+
 static inline character read_character(const uint8_t *text, size_t pos, size_t end)
 {
     if (pos >= end) return (character){0, 0, 0};
+    if (text[pos] < 0x80) return (character){text[pos], ascii_category[text[pos]], 1};
     fkp_utf8_char c = fkp_utf8_read(text + pos, end - pos);
     if (c.state != FKP_UTF8_VALID) return (character){UINT32_MAX, 0, 1};
     return (character){c.code_point, 1u << fkp_category(c.code_point), (size_t)c.bytes};
