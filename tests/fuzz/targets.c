@@ -246,11 +246,10 @@ fk_status fuzz_capture(const uint8_t *data, size_t size)
 
 /* ---- ids to text */
 
-static fk_tokenizer *vocabulary(void)
+static fk_tokenizer *byte_level(void)
 {
     static tiny_vocabulary v;
-    static fk_tokenizer *tokenizer;
-    if (tokenizer) return tokenizer;
+    fk_tokenizer *tokenizer;
     tiny_init(&v, "gpt-2");
     tiny_add_merge(&v, "t h");
     tiny_add_merge(&v, "th e");
@@ -262,38 +261,65 @@ static fk_tokenizer *vocabulary(void)
     return tokenizer;
 }
 
+enum { VOCABULARIES = 3 };
+
+/* Byte-level BPE; SentencePiece, where a mark goes from the front; a tokenizer.json that strips a space
+ * there. */
+static const fk_tokenizer *vocabulary(int which)
+{
+    static fk_tokenizer *all[VOCABULARIES];
+    if (!all[0]) {
+        all[0] = byte_level();
+        must(fk_sentencepiece_load(FK_SOURCE_DIR "/tests/fuzz/corpus/sentencepiece/bpe.model", &all[1]));
+        must(fk_tokenizer_json_load(FK_SOURCE_DIR "/tests/fuzz/corpus/tokenizer_json/mistral.json", NULL,
+                                    &all[2]));
+    }
+    return all[which];
+}
+
 static bool is_utf8(const fk_bytes *text, size_t from)
 {
     return fk_utf8_invalid_offset(text->data + from, text->bytes - from) == text->bytes - from;
 }
 
+static fk_status detokenize(const fk_tokenizer *tokenizer, unsigned flags, const uint8_t *data, size_t size)
+{
+    int32_t good[512];
+    int64_t count = 0;
+    fk_status first_error = FK_OK;
+    fk_detokenizer *stream;
+    fk_bytes pieces = {0}, whole = {0};
+    must(fk_detokenizer_create(tokenizer, flags, &stream));
+    for (size_t i = 0; i + 1 < size && i < 1024; i += 2) {
+        int32_t id = (int16_t)(data[i] | data[i + 1] << 8);
+        size_t before = pieces.bytes;
+        fk_status status = fk_detokenizer_push(stream, id, &pieces);
+        check((status == FK_OK) == (id >= 0 && id < fk_tokenizer_vocab_size(tokenizer)));
+        if (status == FK_OK)
+            good[count++] = id;
+        else
+            first_error = status, check(pieces.bytes == before);
+        if (pieces.bytes > before && !(flags & FK_DECODE_RAW_BYTES)) check(is_utf8(&pieces, before));
+    }
+    must(fk_detokenizer_finish(stream, &pieces));
+    must(fk_tokenizer_decode(tokenizer, good, count, flags, &whole));
+    check(pieces.bytes == whole.bytes &&
+          (whole.bytes == 0 || memcmp(pieces.data, whole.data, whole.bytes) == 0));
+    if (whole.bytes > 0 && !(flags & FK_DECODE_RAW_BYTES)) check(is_utf8(&whole, 0));
+    fk_detokenizer_destroy(stream);
+    fk_bytes_deinit(&pieces);
+    fk_bytes_deinit(&whole);
+    return first_error;
+}
+
 fk_status fuzz_detokenizer(const uint8_t *data, size_t size)
 {
-    const fk_tokenizer *tokenizer = vocabulary();
-    int32_t good[512];
     fk_status first_error = FK_OK;
-    for (unsigned flags = 0; flags < 4; flags++) {
-        fk_detokenizer *stream;
-        fk_bytes pieces = {0}, whole = {0};
-        int64_t count = 0;
-        must(fk_detokenizer_create(tokenizer, flags, &stream));
-        for (size_t i = 0; i + 1 < size && i < 1024; i += 2) {
-            int32_t id = (int16_t)(data[i] | data[i + 1] << 8);
-            size_t before = pieces.bytes;
-            fk_status status = fk_detokenizer_push(stream, id, &pieces);
-            check((status == FK_OK) == (id >= 0 && id < fk_tokenizer_vocab_size(tokenizer)));
-            if (status == FK_OK) good[count++] = id;
-            else first_error = status, check(pieces.bytes == before);
-            if (pieces.bytes > before && !(flags & FK_DECODE_RAW_BYTES)) check(is_utf8(&pieces, before));
+    for (int which = 0; which < VOCABULARIES; which++)
+        for (unsigned flags = 0; flags < 4; flags++) {
+            fk_status status = detokenize(vocabulary(which), flags, data, size);
+            if (which == 0 && status != FK_OK) first_error = status;
         }
-        must(fk_detokenizer_finish(stream, &pieces));
-        must(fk_tokenizer_decode(tokenizer, good, count, flags, &whole));
-        check(pieces.bytes == whole.bytes && (whole.bytes == 0 || memcmp(pieces.data, whole.data, whole.bytes) == 0));
-        if (whole.bytes > 0 && !(flags & FK_DECODE_RAW_BYTES)) check(is_utf8(&whole, 0));
-        fk_detokenizer_destroy(stream);
-        fk_bytes_deinit(&pieces);
-        fk_bytes_deinit(&whole);
-    }
     return first_error;
 }
 
