@@ -36,9 +36,20 @@ static bool step(const fkp_charsmap *map, uint32_t *node, uint8_t byte, bool *en
     return true;
 }
 
+static bool goes_on_in_ascii(const fkp_charsmap *map, uint32_t node)
+{
+    bool found = false, ends;
+    for (int byte = 1; byte < 0x80 && !found; byte++) {
+        uint32_t next = node;
+        found = step(map, &next, (uint8_t)byte, &ends);
+    }
+    return found;
+}
+
 fk_status fkp_charsmap_init(fkp_charsmap *map, fk_piece blob)
 {
     *map = (fkp_charsmap){0};
+    memset(map->before_ascii, true, sizeof map->before_ascii);
     if (blob.bytes == 0) return FK_OK;
     uint32_t trie_bytes = blob.bytes >= 4 ? read_u32(blob.data) : 0;
     if (trie_bytes == 0 || trie_bytes % 4 || trie_bytes > blob.bytes - 4)
@@ -58,6 +69,8 @@ fk_status fkp_charsmap_init(fkp_charsmap *map, fk_piece blob)
         uint32_t node = offset_of(map->units[0]);
         bool ends;
         map->begins[byte] = step(map, &node, (uint8_t)byte, &ends);
+        if (byte < 0x80)
+            map->before_ascii[byte] = !map->begins[byte] || (!ends && !goes_on_in_ascii(map, node));
     }
     if (status != FK_OK) fkp_charsmap_deinit(map);
     return status;

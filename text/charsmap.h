@@ -15,7 +15,8 @@ typedef struct fkp_charsmap {
     uint32_t *units; /* NULL: no rules */
     size_t num_units;
     fk_bytes replacements;
-    bool begins[256]; /* some text begins with the byte */
+    bool begins[256];       /* some text begins with the byte */
+    bool before_ascii[128]; /* no text is the byte or begins with it and another ASCII byte */
 } fkp_charsmap;
 
 /* Copies the blob; an empty one has no rules. Refuses sizes that do not fit and replacements that are no

@@ -111,7 +111,7 @@ static fk_status symbols_by_characters(symbol_list *s, const uint8_t *word, size
     for (size_t at = 0; at < bytes;) {
         size_t length;
         int32_t id = fkp_trie_longest(&s->e->t->pipeline->user_defined, word + at, bytes - at, &length);
-        if (id < 0) length = (size_t)fkp_utf8_read(word + at, bytes - at).bytes;
+        if (id < 0) length = fkp_utf8_length(word + at, bytes - at);
         if (id < 0)
             FK_TRY(find_symbol(s->e, (fk_piece){(const char *)word + at, length}, at == 0,
                                at + length == bytes, &id));

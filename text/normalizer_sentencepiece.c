@@ -23,6 +23,21 @@ static fk_piece normalize_front(const fkp_charsmap *map, const fkp_sentencepiece
     return c.state == FKP_UTF8_VALID ? normal : fk_piece_of(FK_REPLACEMENT);
 }
 
+/* Bytes at the front that stay as they are one by one: ASCII that is no space and begins neither rule nor
+ * symbol. */
+static size_t plain_front(const fkp_charsmap *map, const fkp_sentencepiece_rules *rules, fk_piece text)
+{
+    const bool symbols = rules->user_defined && rules->user_defined->nodes;
+    size_t count = 0;
+    for (; count < text.bytes; count++) {
+        const uint8_t byte = (uint8_t)text.data[count];
+        if (byte >= 0x80 || byte == ' ' || !map->before_ascii[byte]) break;
+        if (symbols && rules->user_defined->root_child[byte] >= 0) break;
+        if (map->begins[byte] && count + 1 < text.bytes && (uint8_t)text.data[count + 1] >= 0x80) break;
+    }
+    return count;
+}
+
 static fk_piece drop(fk_piece text, size_t bytes)
 {
     return (fk_piece){text.data + bytes, text.bytes - bytes};
@@ -46,6 +61,12 @@ fk_status fkp_sentencepiece_normalize(const fkp_charsmap *map, const fkp_sentenc
     if (rules->add_dummy_prefix && !rules->whitespace_suffix)
         FK_TRY(fk_bytes_append(out, space->data, space->bytes));
     for (bool after_space = trim; text.bytes > 0; text = drop(text, used)) {
+        used = plain_front(map, rules, text);
+        if (used > 0) {
+            FK_TRY(fk_bytes_append(out, text.data, used));
+            after_space = false;
+            continue;
+        }
         fk_piece normal = normalize_front(map, rules, text, &used);
         while (after_space && normal.bytes > 0 && normal.data[0] == ' ') normal = drop(normal, 1);
         for (size_t i = 0; i < normal.bytes; i++)

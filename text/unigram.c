@@ -51,7 +51,7 @@ void fkp_unigram_cut(const fkp_unigram *u, const uint8_t *text, size_t bytes, fk
     for (size_t begin = 0, next; begin < bytes; begin = next) {
         const double before = steps[begin].score;
         bool single = false; /* the character is a piece by itself */
-        next = begin + (size_t)fkp_utf8_read(text + begin, bytes - begin).bytes;
+        next = begin + fkp_utf8_length(text + begin, bytes - begin);
         int32_t node = FKP_TRIE_ROOT;
         for (size_t at = begin;
              u->trie.nodes && at < bytes && (node = fkp_trie_child(&u->trie, node, text[at])) >= 0; at++) {

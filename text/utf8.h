@@ -31,6 +31,12 @@ typedef struct fkp_utf8_char {
 /* Precondition: bytes > 0. */
 fkp_utf8_char fkp_utf8_read(const uint8_t *text, size_t bytes);
 
+/* The bytes that such a step takes. */
+static inline size_t fkp_utf8_length(const uint8_t *text, size_t bytes)
+{
+    return text[0] < 0x80 ? 1 : (size_t)fkp_utf8_read(text, bytes).bytes;
+}
+
 /* Offset of the first byte that belongs to no character; `bytes` when the whole text is valid. Callers that
  * must refuse such text name this offset and the byte there. */
 size_t fk_utf8_invalid_offset(const char *text, size_t bytes);
