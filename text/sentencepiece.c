@@ -3,17 +3,13 @@
 #define _GNU_SOURCE /* memmem */
 #include "text/sentencepiece_internal.h"
 
+#include "text/marked_words.h"
 #include "text/tokenizer_internal.h"
 #include "text/tokenizer_json_internal.h" /* fkp_fallback_byte */
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "text/pipeline.h"
-
-#define MARK "\xE2\x96\x81" /* U+2581, what spaces are written as */
-enum { MARK_BYTES = 3 };
 
 /* What has to live until the tokenizer is made. */
 typedef struct scored_builder {
@@ -121,36 +117,11 @@ static fk_status read_normalizer(scored_builder *b)
                                                  .whitespace_suffix = v->whitespace_suffix,
                                                  .remove_extra_whitespaces = v->remove_extra_whitespaces,
                                                  .user_defined = &b->p->user_defined};
-    return fk_bytes_append(&n->sentencepiece.space, v->escape_whitespaces ? MARK : " ",
-                           v->escape_whitespaces ? MARK_BYTES : 1);
+    return fk_bytes_append(&n->sentencepiece.space, v->escape_whitespaces ? FKP_MARK : " ",
+                           v->escape_whitespaces ? FKP_MARK_BYTES : 1);
 }
 
 /* ---- models */
-
-/* No piece goes on across a space, so a text may be cut into words there, which a cache remembers. */
-static bool words_stand_alone(const scored_builder *b)
-{
-    if (b->v->whitespace_suffix || !b->v->escape_whitespaces) return false;
-    bool mark_is_piece = false;
-    for (int64_t id = 0; id < b->v->size; id++) {
-        fk_piece name = b->v->pieces[id];
-        if (!b->p->in_model[id] && b->v->types[id] != FKP_PIECE_USER_DEFINED) continue;
-        size_t at = 0;
-        while (name.bytes - at >= MARK_BYTES && memcmp(name.data + at, MARK, MARK_BYTES) == 0)
-            at += MARK_BYTES;
-        mark_is_piece |= at == MARK_BYTES && name.bytes == MARK_BYTES;
-        if (memmem(name.data + at, name.bytes - at, MARK, MARK_BYTES)) return false;
-    }
-    return mark_is_piece;
-}
-
-/* Marks, then everything up to the next one. */
-static size_t scan_marked_word(const uint8_t *text, size_t pos, size_t end)
-{
-    while (end - pos >= MARK_BYTES && memcmp(text + pos, MARK, MARK_BYTES) == 0) pos += MARK_BYTES;
-    const uint8_t *next = memmem(text + pos, end - pos, MARK, MARK_BYTES);
-    return next ? (size_t)(next - text) : end;
-}
 
 typedef struct scored_id {
     double score;
@@ -183,14 +154,9 @@ static fk_status read_bpe(scored_builder *b)
         b->p->ranks[order[i].id] = rank;
     }
     free(order);
-    if (words_stand_alone(b)) {
-        fkp_split_step *step;
-        FK_TRY(fkp_split_add(&b->p->splitter, FKP_SPLIT_PATTERN, &step));
-        step->pattern = fkp_pattern_of_scanner(scan_marked_word);
-        step->pattern.scans_all = true;
-        fkp_word_splitter_finish(&b->p->splitter);
-    }
-    return FK_OK;
+    if (!v->escape_whitespaces || v->whitespace_suffix || !fkp_words_stand_alone(v->pieces, v->size))
+        return FK_OK;
+    return fkp_split_add_marked_words(&b->p->splitter);
 }
 
 /* Unigram: a symbol of the user scores 0, better than every piece. Scores are float32 in the file, and sums
@@ -224,11 +190,11 @@ static fk_status append_decoded(scored_builder *b, int64_t id)
         return fk_bytes_append(&b->text, v->unknown_surface.data, v->unknown_surface.bytes);
     if (v->types[id] == FKP_PIECE_CONTROL) return fk_bytes_append(&b->text, piece.data, piece.bytes);
     for (size_t at = 0; at < piece.bytes;) {
-        const char *mark = memmem(piece.data + at, piece.bytes - at, MARK, MARK_BYTES);
+        const char *mark = memmem(piece.data + at, piece.bytes - at, FKP_MARK, FKP_MARK_BYTES);
         size_t end = mark ? (size_t)(mark - piece.data) : piece.bytes;
         FK_TRY(fk_bytes_append(&b->text, piece.data + at, end - at));
         if (mark) FK_TRY(fk_bytes_append(&b->text, " ", 1));
-        at = mark ? end + MARK_BYTES : end;
+        at = mark ? end + FKP_MARK_BYTES : end;
     }
     return FK_OK;
 }

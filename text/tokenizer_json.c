@@ -2,6 +2,7 @@
 /* Model, vocabulary and added tokens out of tokenizer.json, and the tokenizer made of all parts. */
 #include "text/tokenizer_json.h"
 
+#include "text/marked_words.h"
 #include "text/tokenizer_internal.h"
 #include "text/tokenizer_json_internal.h"
 
@@ -357,6 +358,19 @@ static fk_status decode_pieces(json_vocabulary *v)
     return FK_OK;
 }
 
+/* A text that comes to BPE as one word is cut where that changes nothing. */
+static fk_status cut_at_marks(json_vocabulary *v)
+{
+    fkp_pipeline *p = v->pipeline;
+    const fkp_word_splitter *w = &p->splitter;
+    bool cut = false; /* by Metaspace itself */
+    for (size_t i = 1; i < w->count; i++)
+        cut |= w->steps[i - 1].kind == FKP_SPLIT_METASPACE && w->steps[i].kind == FKP_SPLIT_PATTERN;
+    if (p->model != FKP_MODEL_BPE || p->by_bytes || cut) return FK_OK;
+    if (p->continuing_prefix.bytes || p->end_suffix.bytes) return FK_OK; /* the place in the word counts */
+    return fkp_words_stand_alone(v->pieces, v->size) ? fkp_split_add_marked_words(&p->splitter) : FK_OK;
+}
+
 static fk_status read_all(json_vocabulary *v, const json_t *root)
 {
     const json_t *model = json_object_get(root, "model"), *added = fkp_json_field(root, "added_tokens");
@@ -368,6 +382,7 @@ static fk_status read_all(json_vocabulary *v, const json_t *root)
     bool map_bytes = p->byte_fallback || p->continuing_prefix.bytes || p->end_suffix.bytes;
     FK_TRY(fkp_read_normalizer(json_object_get(root, "normalizer"), &p->normalizer));
     FK_TRY(fkp_read_pre_tokenizer(json_object_get(root, "pre_tokenizer"), map_bytes, &p->splitter, &p->by_bytes));
+    FK_TRY(cut_at_marks(v));
     FK_TRY(read_added(p, added));
     FK_TRY(fkp_read_post_processor(json_object_get(root, "post_processor"), v->size, p));
     FK_TRY(fkp_decoder_create(json_object_get(root, "decoder"), p, &v->decoder));

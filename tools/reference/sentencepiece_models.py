@@ -112,6 +112,15 @@ def unigram(proto, **fields):
             "model": {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": False}, **fields}
 
 
+def merged(proto):
+    """The same of a BPE model: its merges are all ways to make a piece of two, in the order of the scores."""
+    rank = {p.piece: i for i, p in enumerate(proto.pieces) if p.type == 1}
+    merges = [(rank[piece], piece[:i], piece[i:]) for piece in rank for i in range(1, len(piece)) if piece[:i] in rank and piece[i:] in rank]
+    model = {"type": "BPE", "unk_token": "<unk>", "byte_fallback": True, "fuse_unk": True, "vocab": {p.piece: i for i, p in enumerate(proto.pieces)},
+             "merges": [f"{a} {b}" for _, a, b in sorted(merges)]}
+    return {**unigram(proto), "model": model}
+
+
 def template(first, last):
     names = {"<s>": 1, "</s>": 2}
     part = lambda name: {"SpecialToken": {"id": name, "type_id": 0}}
@@ -131,6 +140,8 @@ def families(protos):
                                         {"type": "Lowercase"}, charsmap), "pre_tokenizer": bpe.metaspace(), "decoder": bpe.metaspace()}
     yield "whole", "t5", {**bpe.normal({"type": "Prepend", "prepend": "\u2581"}, {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}),
                           "decoder": bpe.metaspace()}
+    yield "llama", "llama", {**bpe.normal({"type": "Prepend", "prepend": "\u2581"}, {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}),
+                             **bpe.FUSED, **template(["<s>"], [])}
     yield "bytes", "suffix", {"pre_tokenizer": bpe.metaspace(split=False), "model": {"byte_fallback": True}, **bpe.FUSED}
 
 
@@ -152,15 +163,15 @@ def main():
         processor = sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
         made.append({"name": name, **hashes(lambda texts: processor.encode(texts), processor.decode)})
         print(name, len(proto.pieces), len(proto.SerializeToString()), len(proto.normalizer_spec.precompiled_charsmap), flush=True)
+    bases = {"t5": unigram(protos["t5"]), "suffix": unigram(protos["suffix"]), "llama": merged(protos["llama"])}
     written = []
     for name, vocabulary, fields in families(protos):
-        data = unigram(protos[vocabulary], **fields)
-        data["model"] = {**unigram(protos[vocabulary])["model"], **fields.get("model", {})}
+        data = {**bases[vocabulary], **fields}
+        data["model"] = {**bases[vocabulary]["model"], **fields.get("model", {})}
         tokenizer = tokenizers.Tokenizer.from_str(json.dumps(data))
         written.append({"name": name, "vocabulary": vocabulary, "fields": fields,
                         **hashes(lambda texts: [e.ids for e in tokenizer.encode_batch_fast(texts)], tokenizer.decode)})
         print(name, flush=True)
-    bases = {name: unigram(protos[name]) for name in ("t5", "suffix")}
     with open(golden.GOLDENS / "sentencepiece.json", "w", encoding="utf-8", newline="\n") as file:
         file.write(f'{{\n"made_by": "tools/reference/sentencepiece_models.py, sentencepiece {sentencepiece.__version__}, tokenizers {tokenizers.__version__}",\n')
         file.write('"vocabularies": {\n' + ",\n".join(f'"{n}": {json.dumps(b, ensure_ascii=False)}' for n, b in bases.items()))
