@@ -159,8 +159,8 @@ static fk_status read_bpe(scored_builder *b)
     return fkp_split_add_marked_words(&b->p->splitter);
 }
 
-/* Unigram: a symbol of the user scores 0, better than every piece. Scores are float32 in the file, and sums
- * stay so. */
+/* Unigram: a symbol of the user scores better than every piece, a longer one better still. Scores are float32
+ * in the file, and sums stay so. */
 static fk_status read_unigram(scored_builder *b)
 {
     const fkp_scored_vocabulary *v = b->v;
@@ -169,7 +169,8 @@ static fk_status read_unigram(scored_builder *b)
     FK_TRY(fkp_unigram_init(&b->p->unigram, v->pieces, v->scores, b->p->in_model, v->size));
     for (int64_t id = 0; id < v->size; id++) {
         if (v->types[id] == FKP_PIECE_NORMAL) worst = fminf(worst, (float)v->scores[id]);
-        if (v->types[id] == FKP_PIECE_USER_DEFINED) b->p->unigram.scores[id] = 0;
+        if (v->types[id] == FKP_PIECE_USER_DEFINED)
+            b->p->unigram.scores[id] = (float)(0.1 * ((double)v->pieces[id].bytes - 1));
     }
     b->p->unigram.single_precision = true;
     b->p->unigram.unknown_score = worst - (float)FKP_UNKNOWN_PENALTY;

@@ -3,9 +3,7 @@
  * of tokenizer.model files and of GGUF files whose tokenizer.ggml.model is "llama". Ids and text are those of
  * the `sentencepiece` package; of GGUF files, those of llama.cpp, where symbols of the user are cut out of
  * the text first. Control tokens are found in text only where FK_ENCODE_PARSE_SPECIAL allows it, and what is
- * between them is normalized by itself.
- * One difference is known: behind a symbol of the user, a Unigram model may break an exact tie of two ways to
- * cut the text ("!!!!" as one and three or three and one) the other way. */
+ * between them is normalized by itself. */
 #ifndef FK_TEXT_SENTENCEPIECE_H
 #define FK_TEXT_SENTENCEPIECE_H
 

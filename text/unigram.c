@@ -4,6 +4,7 @@
 
 #include "text/utf8.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,10 +46,22 @@ static inline void offer(const fkp_unigram *u, fkp_unigram_step *end, double sco
     if (end->length == 0 || score > end->score) *end = (fkp_unigram_step){score, id, (int32_t)length};
 }
 
+/* SentencePiece's sums start again from 0 when they are large, so that float32 still tells them apart: every
+ * way is counted from the best one to `begin`. */
+static void start_again(fkp_unigram_step *steps, size_t begin, size_t reached)
+{
+    const float offset = (float)steps[begin].score;
+    for (size_t i = begin; i <= reached; i++)
+        if (steps[i].length > 0) steps[i].score = (float)((float)steps[i].score - offset);
+}
+
 void fkp_unigram_cut(const fkp_unigram *u, const uint8_t *text, size_t bytes, fkp_unigram_step *steps)
 {
+    const double most = 100000;
+    size_t reached = 0; /* the last place with a way to it */
     memset(steps, 0, (bytes + 1) * sizeof *steps);
     for (size_t begin = 0, next; begin < bytes; begin = next) {
+        if (u->single_precision && fabs(steps[begin].score) > most) start_again(steps, begin, reached);
         const double before = steps[begin].score;
         bool single = false; /* the character is a piece by itself */
         next = begin + fkp_utf8_length(text + begin, bytes - begin);
@@ -57,9 +70,11 @@ void fkp_unigram_cut(const fkp_unigram *u, const uint8_t *text, size_t bytes, fk
              u->trie.nodes && at < bytes && (node = fkp_trie_child(&u->trie, node, text[at])) >= 0; at++) {
             const int32_t id = u->trie.nodes[node].value;
             if (id < 0) continue;
+            if (at >= reached) reached = at + 1;
             offer(u, &steps[at + 1], u->scores[id] + before, id, at + 1 - begin);
             single |= at + 1 == next;
         }
+        if (!single && next > reached) reached = next;
         if (!single) offer(u, &steps[next], u->unknown_score + before, -1, next - begin);
     }
     /* Back from the end, turning each step around. */
