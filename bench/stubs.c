@@ -131,7 +131,7 @@ fk_status fkp_stub_write(const fk_op *op, bool cuda, const char *folder, const f
     FK_TRY(fkp_candidate_includes(include, ops));
     snprintf(out->path, sizeof out->path, "%.1000s/%s.%s", folder, op->name, cuda ? "cu" : "c");
     char *body = read_body(op, ops, cuda ? "cu" : "c");
-    if (!body && cuda && op->level == 2) body = read_body(op, ops, "c"); /* lower calls only: the same on every device */
+    if (!body && cuda && fk_op_is_composition(op)) body = read_body(op, ops, "c"); /* lower calls only: the same on every device */
     out->complete = body != NULL;
     if (!body) body = missing_body(op);
     if (!body) return fk_fail(FK_ERROR_MEMORY, "out of memory");

@@ -105,8 +105,7 @@ const fk_impl *fk_door_select(fk_ctx *ctx, const fk_op *op, const void *args)
 {
     const fkp_op_state *state = &ctx->ops[op->index];
     if (state->installed) return state->installed;
-    /* Compositions run on every device; the reference of an L1 operator only on the CPU. */
-    bool reference_runs = op->level > 1 || ctx->backend->device.type == FK_CPU;
+    bool reference_runs = fk_op_is_composition(op) || ctx->backend->device.type == FK_CPU;
     if (ctx->options.references_only || (state->pin && strcmp(state->pin, "reference") == 0)) {
         if (reference_runs) return &state->reference;
         fk_ctx_fail(ctx, FK_ERROR_UNSUPPORTED, "the reference of %s runs on the CPU only", op->name);

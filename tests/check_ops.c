@@ -253,7 +253,7 @@ static int collect_impls(const fk_op *op, const char **names)
 {
     fk_backend *backend = fk_ctx_backend(ctx);
     int n = 0;
-    bool reference_runs = op->level > 1 || backend->device.type == FK_CPU;
+    bool reference_runs = fk_op_is_composition(op) || backend->device.type == FK_CPU;
     if (reference_runs && (!options.impl || strcmp(options.impl, "reference") == 0)) names[n++] = "reference";
     for (int i = 0; i < backend->num_impls; i++) {
         const fk_impl *impl = backend->impls[i];
@@ -409,7 +409,7 @@ static void check_op(const fk_op *op)
     else
         for (int i = 0; op->cases[i]; i++) check_case(op, impls, num_impls, op->cases[i]);
     bool whole = !options.text && !options.variant && !options.small && !device_lost;
-    if (op->level > 1 && whole) check_uses(op);
+    if (whole) check_uses(op);
     if (!options.text && !saw_small && !device_lost) {
         printf("FAIL %s: no case of at most %d elements, which --small needs\n", op->name, SMALL_ELEMENTS);
         failed++;

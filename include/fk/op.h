@@ -145,6 +145,11 @@ static inline fk_tensor *fk_op_tensor(const fk_op *op, const void *args, int ind
 }
 /* Work of a call: the op's own count, else every present tensor moved once. */
 fk_cost fk_op_cost(const fk_op *op, const void *args);
+/* A reference that is made of other operators: it runs on every device. One that computes itself runs on the CPU only. */
+static inline bool fk_op_is_composition(const fk_op *op)
+{
+    return op->uses[0] != 0;
+}
 /* True when `name` is reachable over `uses` from op. */
 bool fk_op_composed_of(const fk_op *op, const char *name);
 /* 64-bit hash of the signature text. */
