@@ -7,12 +7,15 @@
 #define FK_CORE_CUDA_NORM_H
 
 #include "core/cuda_op.h"
+#include "core/row_place.h"
 
 #define FKP_NORM_WARP_ROWS 8     /* rows side by side in a block where one warp holds a row */
 #define FKP_NORM_MANY_ROWS 1024  /* from here bandwidth counts: about 8 rows a multiprocessor */
 
 typedef struct fkp_norm_plan {
     int64_t rows, d;
+    unsigned groups;        /* of `rows` rows each, blockIdx.y; more than 1 only where rows do not lie one distance apart */
+    fkp_row_place in, out;  /* outer_stride: between rows; inner_stride: between groups */
     int packs_per_thread; /* 1, 2, 4 or 8; 0: a row is no packs, or too many */
     dim3 block;           /* x: threads a row; y: rows side by side, more than 1 only where x is 32 */
 } fkp_norm_plan;
@@ -24,23 +27,36 @@ constexpr int fkp_norm_max_threads(int packs_per_thread)
 }
 
 /* Whether each row (or the parameter, or nothing) begins at a pack of that dtype. */
-static inline bool fkp_norm_packs(const fk_tensor *t, fk_dtype dtype)
+static inline bool fkp_norm_packs(const fk_tensor *t, const fkp_row_place *place, fk_dtype dtype)
 {
-    return !t || (t->dtype == dtype && fkp_cuda_aligned16(t->data, fk_row_stride(t) * fk_dtype_bits(dtype) / 8));
+    const int64_t stride = place ? place->outer_stride | place->inner_stride : 0;
+    return !t || (t->dtype == dtype && fkp_cuda_aligned16(t->data, stride * fk_dtype_bits(dtype) / 8));
 }
 
-/* in, out [rows, d]; parameters [d] or NULL. */
+/* Whether the kernels find the rows of `in` and `out`. */
+static inline bool fkp_norm_supported(const fk_tensor *in, const fk_tensor *out)
+{
+    fkp_row_place in_place, out_place;
+    return fkp_row_places(in, out, &in_place, &out_place) && in_place.inner <= 65535;
+}
+
+/* in, out [rows, d], or [rows, groups, d]; parameters [d] or NULL. */
 static inline fkp_norm_plan fkp_norm_plan_for(const fk_tensor *in, const fk_tensor *out, const fk_tensor *weight, const fk_tensor *bias)
 {
-    fkp_norm_plan plan = {.rows = 0, .d = 0, .packs_per_thread = 0, .block = dim3(1, 1, 1)};
-    fk_rows_cols(in, &plan.rows, &plan.d);
+    fkp_norm_plan plan = {};
+    int64_t rows;
+    plan.block = dim3(1, 1, 1);
+    fk_rows_cols(in, &rows, &plan.d);
+    if (rows == 0 || !fkp_row_places(in, out, &plan.in, &plan.out)) return plan;
+    plan.groups = (unsigned)plan.in.inner;
+    plan.rows = rows / plan.in.inner;
     const int64_t row_bytes = plan.d * fk_dtype_bits(in->dtype) / 8, packs = row_bytes / 16;
     if (row_bytes % 16 != 0 || packs == 0 || packs > 8 * fkp_norm_max_threads(8)) return plan;
-    if (!fkp_norm_packs(in, in->dtype) || !fkp_norm_packs(out, in->dtype) || !fkp_norm_packs(weight, in->dtype) ||
-        !fkp_norm_packs(bias, in->dtype))
+    if (!fkp_norm_packs(in, &plan.in, in->dtype) || !fkp_norm_packs(out, &plan.out, in->dtype) ||
+        !fkp_norm_packs(weight, NULL, in->dtype) || !fkp_norm_packs(bias, NULL, in->dtype))
         return plan;
     plan.packs_per_thread = packs <= 128 ? 1
-                            : plan.rows >= FKP_NORM_MANY_ROWS ? (packs <= 4 * fkp_norm_max_threads(4) ? 4 : 8)
+                            : rows >= FKP_NORM_MANY_ROWS ? (packs <= 4 * fkp_norm_max_threads(4) ? 4 : 8)
                             : packs <= fkp_norm_max_threads(1) ? 1
                             : packs <= 2 * fkp_norm_max_threads(2) ? 2
                                                                    : 8;
@@ -49,10 +65,10 @@ static inline fkp_norm_plan fkp_norm_plan_for(const fk_tensor *in, const fk_tens
     return plan;
 }
 
-/* Blocks for rows when a block holds `block_rows` of them. */
-static inline unsigned fkp_norm_blocks(int64_t rows, int64_t block_rows)
+/* The grid when a block holds `block_rows` rows. */
+static inline dim3 fkp_norm_grid(const fkp_norm_plan *plan, int64_t block_rows)
 {
-    return (unsigned)((rows + block_rows - 1) / block_rows);
+    return dim3((unsigned)((plan->rows + block_rows - 1) / block_rows), plan->groups, 1);
 }
 
 /* Launches as planned. L is a type with the launches of one operator:

@@ -89,7 +89,7 @@ struct launches {
     template <typename T, int VPT, int> /* one row a thread: it holds two of them */
     static void packed(const fkp_norm_plan *plan, cudaStream_t stream, const fk_fused_add_rms_norm_args *a)
     {
-        fused_add_rms_norm_kernel<T, VPT><<<fkp_norm_blocks(plan->rows, plan->block.y), plan->block, 0, stream>>>(
+        fused_add_rms_norm_kernel<T, VPT><<<fkp_norm_grid(plan, plan->block.y), plan->block, 0, stream>>>(
             FK_PTR(T, a->input), FK_PTR(T, a->residual), FK_PTR(const T, a->weight), plan->rows, (int)(plan->d / fkd_pack<T>::N),
             fk_row_stride(a->input), fk_row_stride(a->residual), a->epsilon);
     }

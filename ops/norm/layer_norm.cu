@@ -16,10 +16,12 @@ namespace
 template <typename T, int VPT, int ROWS>
 __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
     layer_norm_kernel(T *__restrict__ output, const T *__restrict__ input, const T *__restrict__ weight, const T *__restrict__ bias,
-                      int64_t rows, int packs, int64_t in_stride, int64_t out_stride, float eps)
+                      int64_t rows, int packs, fkp_row_place in, fkp_row_place out, float eps)
 {
     constexpr int N = fkd_pack<T>::N;
     __shared__ float mean_slots[ROWS][32], square_slots[ROWS][32];
+    input += blockIdx.y * in.inner_stride;
+    output += blockIdx.y * out.inner_stride;
     const int64_t first = (int64_t)blockIdx.x * blockDim.y * ROWS + threadIdx.y;
     uint4 x[ROWS][VPT], scale_by[VPT], shift_by[VPT];
 #pragma unroll
@@ -29,7 +31,7 @@ __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
             int p = threadIdx.x + k * blockDim.x;
             int64_t row = first + r * blockDim.y;
             x[r][k] = make_uint4(0, 0, 0, 0);
-            if (row < rows && p < packs) x[r][k] = fkd_load_stream(input + row * in_stride + (int64_t)p * N);
+            if (row < rows && p < packs) x[r][k] = fkd_load_stream(input + row * in.outer_stride + (int64_t)p * N);
         }
 #pragma unroll
     for (int k = 0; k < VPT; k++) {
@@ -83,7 +85,7 @@ __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
                 v[i] = (v[i] - means[r]) * scale;
                 v[i] = (weight ? v[i] * w[i] : v[i]) + b[i];
             }
-            fkd_store(output + row * out_stride + (int64_t)p * N, fkd_repack<T>(v));
+            fkd_store(output + row * out.outer_stride + (int64_t)p * N, fkd_repack<T>(v));
         }
     }
 }
@@ -92,11 +94,11 @@ __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
 template <typename T>
 __global__ void __launch_bounds__(PLAIN_THREADS)
     layer_norm_plain_kernel(T *__restrict__ output, const T *__restrict__ input, const void *__restrict__ weight, int weight_dtype,
-                            const void *__restrict__ bias, int bias_dtype, int64_t d, int64_t in_stride, int64_t out_stride, float eps)
+                            const void *__restrict__ bias, int bias_dtype, int64_t d, fkp_row_place in, fkp_row_place out, float eps)
 {
     __shared__ float mean_slots[32], square_slots[32];
-    input += blockIdx.x * in_stride;
-    output += blockIdx.x * out_stride;
+    input += blockIdx.x * in.outer_stride + blockIdx.y * in.inner_stride;
+    output += blockIdx.x * out.outer_stride + blockIdx.y * out.inner_stride;
     float sum = 0, squares = 0;
     for (int64_t i = threadIdx.x; i < d; i += PLAIN_THREADS) sum += fkd_float(input[i]);
     const float mean = fkd_block_sum(sum, mean_slots) / (float)d;
@@ -117,16 +119,16 @@ struct launches {
     template <typename T, int VPT, int ROWS>
     static void packed(const fkp_norm_plan *plan, cudaStream_t stream, const fk_layer_norm_args *a)
     {
-        layer_norm_kernel<T, VPT, ROWS><<<fkp_norm_blocks(plan->rows, ROWS * plan->block.y), plan->block, 0, stream>>>(
+        layer_norm_kernel<T, VPT, ROWS><<<fkp_norm_grid(plan, ROWS * plan->block.y), plan->block, 0, stream>>>(
             FK_PTR(T, a->output), FK_PTR(const T, a->input), FK_PTR(const T, a->weight), FK_PTR(const T, a->bias), plan->rows,
-            (int)(plan->d / fkd_pack<T>::N), fk_row_stride(a->input), fk_row_stride(a->output), a->eps);
+            (int)(plan->d / fkd_pack<T>::N), plan->in, plan->out, a->eps);
     }
 
     template <typename T> static void plain(const fkp_norm_plan *plan, cudaStream_t stream, const fk_layer_norm_args *a)
     {
-        layer_norm_plain_kernel<T><<<(unsigned)plan->rows, PLAIN_THREADS, 0, stream>>>(
+        layer_norm_plain_kernel<T><<<fkp_norm_grid(plan, 1), PLAIN_THREADS, 0, stream>>>(
             FK_PTR(T, a->output), FK_PTR(const T, a->input), FK_PTR(const void, a->weight), a->weight ? (int)a->weight->dtype : 0,
-            FK_PTR(const void, a->bias), a->bias ? (int)a->bias->dtype : 0, plan->d, fk_row_stride(a->input), fk_row_stride(a->output),
+            FK_PTR(const void, a->bias), a->bias ? (int)a->bias->dtype : 0, plan->d, plan->in, plan->out,
             a->eps);
     }
 };
@@ -141,7 +143,7 @@ extern "C" fk_status fk_layer_norm_cuda(fk_ctx *ctx, cudaStream_t stream, const 
 
 static bool supports(const fk_layer_norm_args *a)
 {
-    return fk_tensor_has_rows(a->input) && fk_tensor_has_rows(a->output) &&
+    return fkp_norm_supported(a->input, a->output) &&
            (!a->weight || fk_tensor_is_contiguous(a->weight)) && (!a->bias || fk_tensor_is_contiguous(a->bias));
 }
 

@@ -16,10 +16,12 @@ namespace
 template <typename T, int VPT, int ROWS, bool FULL>
 __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
     rms_norm_kernel(T *__restrict__ result, const T *__restrict__ input, const T *__restrict__ weight,
-                    int64_t rows, int packs, int64_t in_stride, int64_t out_stride, float epsilon)
+                    int64_t rows, int packs, fkp_row_place in, fkp_row_place out, float epsilon)
 {
     constexpr int N = fkd_pack<T>::N;
     __shared__ float slots[ROWS][32];
+    input += blockIdx.y * in.inner_stride;
+    result += blockIdx.y * out.inner_stride;
     const int64_t first = (int64_t)blockIdx.x * blockDim.y * ROWS + threadIdx.y;
     uint4 x[ROWS][VPT], scale_by[VPT];
 #pragma unroll
@@ -29,7 +31,7 @@ __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
             int p = threadIdx.x + k * blockDim.x;
             int64_t row = first + r * blockDim.y;
             x[r][k] = make_uint4(0, 0, 0, 0);
-            if (FULL || (row < rows && p < packs)) x[r][k] = fkd_load_stream(input + row * in_stride + p * N);
+            if (FULL || (row < rows && p < packs)) x[r][k] = fkd_load_stream(input + row * in.outer_stride + p * N);
         }
 #pragma unroll
     for (int k = 0; k < VPT; k++) {
@@ -63,7 +65,7 @@ __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
             fkd_unpack<T>(scale_by[k], w);
 #pragma unroll
             for (int i = 0; i < N; i++) v[i] = FULL || weight ? v[i] * scale * w[i] : v[i] * scale;
-            fkd_store(result + row * out_stride + p * N, fkd_repack<T>(v));
+            fkd_store(result + row * out.outer_stride + p * N, fkd_repack<T>(v));
         }
     }
 }
@@ -72,12 +74,12 @@ __global__ void __launch_bounds__(fkp_norm_max_threads(VPT))
 template <typename T>
 __global__ void __launch_bounds__(PLAIN_THREADS)
     rms_norm_plain_kernel(T *__restrict__ result, const T *__restrict__ input,
-                          const void *__restrict__ weight, int weight_dtype, int64_t d, int64_t in_stride,
-                          int64_t out_stride, float epsilon)
+                          const void *__restrict__ weight, int weight_dtype, int64_t d, fkp_row_place in,
+                          fkp_row_place out, float epsilon)
 {
     __shared__ float slots[32];
-    input += blockIdx.x * in_stride;
-    result += blockIdx.x * out_stride;
+    input += blockIdx.x * in.outer_stride + blockIdx.y * in.inner_stride;
+    result += blockIdx.x * out.outer_stride + blockIdx.y * out.inner_stride;
     float sum = 0;
     for (int64_t i = threadIdx.x; i < d; i += PLAIN_THREADS) sum += fkd_float(input[i]) * fkd_float(input[i]);
     float scale = rsqrtf(fkd_block_sum(sum, slots) / (float)d + epsilon);
@@ -94,16 +96,16 @@ struct launches {
         int packs = (int)(plan->d / fkd_pack<T>::N);
         bool full = a->weight && packs == VPT * (int)plan->block.x && plan->rows % (ROWS * plan->block.y) == 0;
         auto *kernel = full ? rms_norm_kernel<T, VPT, ROWS, true> : rms_norm_kernel<T, VPT, ROWS, false>;
-        kernel<<<fkp_norm_blocks(plan->rows, ROWS * plan->block.y), plan->block, 0, stream>>>(
-            FK_PTR(T, a->result), FK_PTR(const T, a->input), FK_PTR(const T, a->weight), plan->rows, packs, fk_row_stride(a->input),
-            fk_row_stride(a->result), a->epsilon);
+        kernel<<<fkp_norm_grid(plan, ROWS * plan->block.y), plan->block, 0, stream>>>(
+            FK_PTR(T, a->result), FK_PTR(const T, a->input), FK_PTR(const T, a->weight), plan->rows, packs, plan->in,
+            plan->out, a->epsilon);
     }
 
     template <typename T> static void plain(const fkp_norm_plan *plan, cudaStream_t stream, const fk_rms_norm_args *a)
     {
-        rms_norm_plain_kernel<T><<<(unsigned)plan->rows, PLAIN_THREADS, 0, stream>>>(
+        rms_norm_plain_kernel<T><<<fkp_norm_grid(plan, 1), PLAIN_THREADS, 0, stream>>>(
             FK_PTR(T, a->result), FK_PTR(const T, a->input), FK_PTR(const void, a->weight), a->weight ? (int)a->weight->dtype : 0, plan->d,
-            fk_row_stride(a->input), fk_row_stride(a->result), a->epsilon);
+            plan->in, plan->out, a->epsilon);
     }
 };
 
@@ -117,7 +119,7 @@ extern "C" fk_status fk_rms_norm_cuda(fk_ctx *ctx, cudaStream_t stream, const fk
 
 static bool supports(const fk_rms_norm_args *a)
 {
-    return fk_tensor_has_rows(a->input) && fk_tensor_has_rows(a->result) &&
+    return fkp_norm_supported(a->input, a->result) &&
            (!a->weight || fk_tensor_is_contiguous(a->weight));
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/cpu_op.h"
+#include "core/row_place.h"
 #include "core/simd_rows.h"
 
 #define GRAIN_ELEMENTS 16384 /* below this a second thread costs more than it saves */
@@ -10,11 +11,14 @@
 static void rows_part(void *user, int64_t begin, int64_t end)
 {
     const fk_rms_norm_args *a = user;
-    int64_t rows, d, in_stride = fk_row_stride(a->input), out_stride = fk_row_stride(a->result);
+    int64_t rows, d;
+    fkp_row_place in, out;
     fk_rows_cols(a->input, &rows, &d);
+    fkp_row_places(a->input, a->result, &in, &out);
     for (int64_t r = begin; r < end; r++) {
-        float mean_square = fkp_row_sum_squares(a->input->data, a->input->dtype, r * in_stride, d, 0) / (float)d;
-        fkp_row_scale(a->result, r * out_stride, a->input, r * in_stride, d, 0, 1 / sqrtf(mean_square + a->epsilon), a->weight, NULL);
+        int64_t at = fkp_row_at(&in, r);
+        float mean_square = fkp_row_sum_squares(a->input->data, a->input->dtype, at, d, 0) / (float)d;
+        fkp_row_scale(a->result, fkp_row_at(&out, r), a->input, at, d, 0, 1 / sqrtf(mean_square + a->epsilon), a->weight, NULL);
     }
 }
 
@@ -25,7 +29,8 @@ static fk_status run(fk_ctx *ctx, const fk_rms_norm_args *a)
 
 static bool supports(const fk_rms_norm_args *a)
 {
-    return fk_tensor_has_rows(a->input) && fk_tensor_has_rows(a->result) &&
+    fkp_row_place in, out;
+    return fkp_row_places(a->input, a->result, &in, &out) &&
            (!a->weight || fk_tensor_is_contiguous(a->weight));
 }
 
