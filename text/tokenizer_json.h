@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokenizers out of Hugging Face's tokenizer.json: BPE, byte-level (GPT-2, Llama 3, Qwen, o200k, DeepSeek)
- * and that of SentencePiece (Mistral); WordPiece (BERT, MiniLM, ColBERT); whole words. Ids and text are those
- * of the `tokenizers` package with these differences: a control token is found in text only where
- * FK_ENCODE_PARSE_SPECIAL allows it, and what the post-processor puts in front (FK_ENCODE_ADD_BOS asks for
- * it) is not put there twice. */
+ * and that of SentencePiece (Llama 2, Mistral); Unigram (T5, XLM-R); WordPiece (BERT, MiniLM, ColBERT); whole
+ * words. Ids and text are those of the `tokenizers` package with these differences: a control token is found
+ * in text only where FK_ENCODE_PARSE_SPECIAL allows it; what the post-processor puts in front
+ * (FK_ENCODE_ADD_BOS asks for it) is not put there twice; and Metaspace's prepend_scheme "first" puts its mark
+ * also where a normalizer has taken the very first character away (U+0301 by StripAccents). */
 #ifndef FK_TEXT_TOKENIZER_JSON_H
 #define FK_TEXT_TOKENIZER_JSON_H
 
