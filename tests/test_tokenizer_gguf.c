@@ -2,6 +2,9 @@
 /* The tokenizer from GGUF metadata made here: what is read, and that each bad value is refused by its key. */
 #include "unit.h"
 
+#include <math.h>
+#include <stdbool.h>
+
 #include "tests/hostile.h"
 #include "text/tokenizer_gguf.h"
 
@@ -15,11 +18,28 @@ typedef struct vocabulary_file {
     int64_t eos_id, bos_id;
     int add_bos; /* -1: left out */
     const char *chat_template;
+    size_t num_scores; /* -1, -2, ...; 0: the key is left out */
+    float first_score;
+    bool no_space_prefix;
 } vocabulary_file;
 
 static const vocabulary_file good = {
     "gpt2", "smollm",    {"a", "b", "ab", "<|im_end|>", "<|pad|>"}, {1, 1, 1, 3, 3}, 5, "a b", 4, -1,
-    -1,     "{% frob %}"};
+    -1,     "{% frob %}", 0,  0, false};
+
+/* SentencePiece: a mark, "a", both, a control token and the byte "b". */
+static const vocabulary_file scored = {.model = "llama",
+                                       .tokens = {"\xE2\x96\x81", "a",
+                                                  "\xE2\x96\x81"
+                                                  "a",
+                                                  "<|im_end|>", "<0x62>"},
+                                       .types = {1, 1, 1, 3, 6},
+                                       .num_types = 5,
+                                       .eos_id = 3,
+                                       .bos_id = -1,
+                                       .add_bos = -1,
+                                       .num_scores = 5,
+                                       .first_score = -1};
 
 static void put_string(bytes *b, const char *text)
 {
@@ -62,6 +82,20 @@ static bytes make_file(const vocabulary_file *v)
         put_key(&b, "tokenizer.ggml.token_type", FK_GGUF_ARRAY, &keys);
         put_array(&b, FK_GGUF_I32, v->num_types);
         for (size_t i = 0; i < v->num_types; i++) bytes_put_uint(&b, (uint32_t)v->types[i], 4);
+    }
+    if (v->num_scores) {
+        put_key(&b, "tokenizer.ggml.scores", FK_GGUF_ARRAY, &keys);
+        put_array(&b, FK_GGUF_F32, v->num_scores);
+        for (size_t i = 0; i < v->num_scores; i++) {
+            const float score = v->first_score - (float)i;
+            uint32_t bits;
+            memcpy(&bits, &score, sizeof bits);
+            bytes_put_uint(&b, bits, 4);
+        }
+    }
+    if (v->no_space_prefix) {
+        put_key(&b, "tokenizer.ggml.add_space_prefix", FK_GGUF_BOOL, &keys);
+        bytes_put_uint(&b, 0, 1);
     }
     if (v->merge) {
         put_key(&b, "tokenizer.ggml.merges", FK_GGUF_ARRAY, &keys);
@@ -135,6 +169,59 @@ static void reads_what_the_file_says(void **state)
     fk_tokenizer_destroy(t);
 }
 
+static void check_ids(const vocabulary_file *v, const char *text, unsigned flags, const int32_t *wanted,
+                      int64_t count)
+{
+    fk_tokenizer *t;
+    fk_token_list ids = {0};
+    assert_ok(load(v, &t));
+    assert_ok(fk_tokenizer_encode(t, text, strlen(text), flags, &ids));
+    assert_int_equal(ids.count, count);
+    assert_memory_equal(ids.ids, wanted, (size_t)count * sizeof *wanted);
+    fk_token_list_deinit(&ids);
+    fk_tokenizer_destroy(t);
+}
+#define CHECK_IDS(v, text, flags, ...)                                                                       \
+    check_ids(v, text, flags, (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / 4)
+
+/* A space goes before a text and before what follows a token of the user or a control token, as in llama.cpp.
+ */
+static void scores_make_a_sentencepiece_tokenizer(void **state)
+{
+    (void)state;
+    vocabulary_file v = scored;
+    CHECK_IDS(&v, "a b<|im_end|>a", FK_ENCODE_PARSE_SPECIAL, 2, 0, 4, 3, 2);
+    v.types[3] = 4;
+    CHECK_IDS(&v, "a<|im_end|>a", 0, 2, 3, 2);
+    v.no_space_prefix = true;
+    CHECK_IDS(&v, "a<|im_end|> a", 0, 1, 3, 2);
+    v.bos_id = 0;
+    CHECK_IDS(&v, "a", FK_ENCODE_ADD_BOS, 0, 1);
+    v.add_bos = 0;
+    CHECK_IDS(&v, "a", FK_ENCODE_ADD_BOS, 1);
+
+    v = scored;
+    v.num_scores = 0;
+    refuse(&v, FK_ERROR_MISSING, "tokenizer.ggml.scores");
+    v.num_scores = 4;
+    refuse(&v, FK_ERROR_INVALID, "4 entries for 5 tokens");
+    v = scored;
+    v.first_score = INFINITY;
+    refuse(&v, FK_ERROR_INVALID, "score");
+    v = scored;
+    v.num_types = SIZE_MAX;
+    refuse(&v, FK_ERROR_INVALID, "tokenizer.ggml.token_type");
+    v = scored;
+    v.types[1] = 7;
+    refuse(&v, FK_ERROR_UNSUPPORTED, "type 7");
+    v = scored;
+    v.tokens[4] = "<0xZZ>";
+    refuse(&v, FK_ERROR_INVALID, "'<0xZZ>' is a byte");
+    v = scored;
+    v.tokens[1] = "c";
+    refuse(&v, FK_ERROR_UNSUPPORTED, "its part 'a'");
+}
+
 static void refuses_each_bad_value(void **state)
 {
     (void)state;
@@ -198,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_the_file_says),
+        cmocka_unit_test(scores_make_a_sentencepiece_tokenizer),
         cmocka_unit_test(refuses_each_bad_value),
         cmocka_unit_test(chat_template_of_the_file),
     };
