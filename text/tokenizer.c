@@ -195,7 +195,9 @@ static int32_t find_in_model(const fk_tokenizer *t, fk_piece name)
  */
 static fk_status build_rank_merges(fk_tokenizer *t)
 {
-    enum { MOST_PIECE_BYTES = 1024 }; /* every way to cut a piece is tried */
+    enum {
+        MOST_PIECE_BYTES = 512
+    }; /* every way to cut a piece is tried; o200k's longest are 128 spaces, 256 bytes */
     FK_TRY(fkp_bpe_init(&t->bpe, 2 * (size_t)t->vocab_size));
     find_byte_ids(t);
     for (int64_t id = 0; id < t->vocab_size; id++) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_NODES = 1 << 24 }; /* XLM-R's 250,000 pieces have about a million */
+
 typedef struct entry {
     fk_piece text;
     int32_t value;
@@ -24,7 +26,9 @@ static int by_bytes(const void *left, const void *right)
 
 static fk_status add_node(fkp_trie *t, stretch **stretches, size_t *capacity, uint8_t byte, stretch below)
 {
-    if (t->count >= INT32_MAX) return fk_fail(FK_ERROR_INVALID, "the strings have more than 2^31 bytes");
+    if (t->count >= MOST_NODES)
+        return fk_fail(FK_ERROR_UNSUPPORTED, "strings with more than %d different beginnings are not built",
+                       MOST_NODES);
     void *nodes = t->nodes, *list = *stretches;
     FK_TRY(fkp_grow(&nodes, &t->capacity, t->count + 1, sizeof *t->nodes));
     t->nodes = nodes;
