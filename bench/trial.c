@@ -11,6 +11,7 @@
 #include <fk/door.h>
 
 #include "core/compare.h"
+#include "core/golden.h"
 
 #define SLOT_BUDGET_BYTES ((uint64_t)24 << 20) /* a side */
 #define SLOT_BUDGET_DEVICE_BYTES ((uint64_t)64 << 20) /* calls are shorter there, and more go into a sample */
@@ -167,7 +168,7 @@ fkp_case_status fkp_trial_golden(fkp_trial *t, int slot)
     }
     t->golden_slot = -1;
     fk_ctx_clear(t->reference);
-    fk_door_call(t->reference, op, t->golden_args, FK_OUTPUTS_GIVEN, NULL);
+    fk_golden_call(t->reference, op, t->golden_args);
     fk_status status = fk_ctx_status(t->reference);
     char message[512];
     snprintf(message, sizeof message, "%s", fk_ctx_error(t->reference));
