@@ -9,17 +9,23 @@ Golden tensors (special tokens added, neither truncated nor padded; hashes are F
 int32, their bits in a signed integer):
     count       I32 [20000]  ids in the line
     hash        I32 [20000]
+    text_hash   I64 [200]    FNV-1a 64, over the decoded text without special tokens of lines 100 b .. 100 b + 99, each
+                             followed by the byte 0xff
     sweep_hash  I32 [4352]   over the ids of: for each code point c of 256 b .. 256 b + 255, surrogates left out:
                              space, c, "x"; the text of a block of surrogates is empty
 """
 import pathlib
 import subprocess
+import sys
+import types
 
 import numpy as np
 import tokenizers
 
 import golden
-import tokenizer_lines as lines
+
+sys.modules.setdefault("llama_cpp", types.ModuleType("llama_cpp"))  # only the lines are wanted
+import tokenizer_lines as lines  # noqa: E402
 
 
 def main():
@@ -33,6 +39,8 @@ def main():
     tensors = {
         "count": np.array([len(i) for i in ids], np.int32),
         "hash": lines.signed([lines.hash_ids(i) for i in ids], 32),
+        "text_hash": lines.signed([golden.fnv1a64(b"".join(tokenizer.decode(i).encode() + b"\xff" for i in ids[start:start + 100]))
+                                   for start in range(0, lines.LINES, 100)], 64),
         "sweep_hash": lines.signed([lines.hash_ids(tokenizer.encode(lines.sweep_text(block).decode()).ids)
                                     for block in range(0x110000 // 256)], 32)}
     golden.write("wordpiece_minilm.safetensors", "tools/reference/wordpiece_lines.py", __doc__.split(".safetensors\n", 1)[1],
