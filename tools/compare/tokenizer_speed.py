@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our BPE encoder against tiktoken and tokenizers: English text on one core, alternated in one run, the same ids.
 
-    python tools/compare/tokenizers.py [--rounds 5] [--text FILE] [--library build/libfastkernels.so]
+    python tools/compare/tokenizer_speed.py [--rounds 5] [--text FILE] [--library build/libfastkernels.so]
 
 Needs tiktoken, tokenizers, sentencepiece and gguf. The vocabulary is SmolLM2's (tools/fetch-assets smollm2-135m) as a rank file, cut into
 words as gpt2, cl100k_base and o200k_base do; the text is Shakespeare's works (tools/fetch-assets shakespeare) in documents
