@@ -10,6 +10,14 @@ fk_piece fk_piece_of(const char *text)
     return (fk_piece){text, strlen(text)};
 }
 
+fk_status fkp_allocate(void *out, size_t count, size_t size)
+{
+    void *memory = count < SIZE_MAX ? calloc(count + 1, size) : NULL;
+    if (!memory) return fk_fail(FK_ERROR_MEMORY, "no memory for %zu elements of %zu bytes", count, size);
+    memcpy(out, &memory, sizeof memory);
+    return FK_OK;
+}
+
 fk_status fkp_grow(void **data, size_t *capacity, size_t needed, size_t size)
 {
     if (needed <= *capacity) return FK_OK;

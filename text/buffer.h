@@ -51,6 +51,9 @@ static inline void fk_token_list_clear(fk_token_list *list)
 }
 void fk_token_list_deinit(fk_token_list *list);
 
+/* Zeroed memory for `count` elements of `size` bytes and one more, to be freed; *out is a pointer to them. */
+fk_status fkp_allocate(void *out, size_t count, size_t size);
+
 /* Grows *data (elements of `size` bytes) to at least `needed` elements, at least doubling; *capacity is
  * updated. */
 fk_status fkp_grow(void **data, size_t *capacity, size_t needed, size_t size);

@@ -22,14 +22,6 @@ typedef struct scored_builder {
     fk_piece *list; /* and their texts */
 } scored_builder;
 
-static fk_status allocate(void *out, int64_t count, size_t size)
-{
-    void *memory = calloc((size_t)count + 1, size);
-    if (!memory) return fk_fail(FK_ERROR_MEMORY, "no memory for a vocabulary of %lld", (long long)count);
-    memcpy(out, &memory, sizeof memory);
-    return FK_OK;
-}
-
 static fk_status check_pieces(const fkp_scored_vocabulary *v)
 {
     for (int64_t id = 0; id < v->size; id++) {
@@ -95,7 +87,7 @@ static fk_status read_added(scored_builder *b)
     fkp_token_set *set = &b->p->raw;
     set->count = list_pieces(b, b->v->gguf ? FKP_PIECE_UNKNOWN : FKP_PIECE_CONTROL,
                              b->v->gguf ? FKP_PIECE_USER_DEFINED : FKP_PIECE_CONTROL);
-    FK_TRY(allocate(&set->tokens, (int64_t)set->count, sizeof *set->tokens));
+    FK_TRY(fkp_allocate(&set->tokens, set->count, sizeof *set->tokens));
     for (size_t i = 0; i < set->count; i++) {
         bool plain = b->v->types[b->ids[i]] == FKP_PIECE_USER_DEFINED;
         set->tokens[i] = (fkp_pipeline_token){.id = b->ids[i], .bytes = b->list[i].bytes, .special = !plain};
@@ -140,8 +132,8 @@ static fk_status read_bpe(scored_builder *b)
     const fkp_scored_vocabulary *v = b->v;
     scored_id *order = NULL;
     b->p->model = FKP_MODEL_BPE;
-    FK_TRY(allocate(&b->p->ranks, v->size, sizeof *b->p->ranks));
-    FK_TRY(allocate(&order, v->size, sizeof *order));
+    FK_TRY(fkp_allocate(&b->p->ranks, (size_t)v->size, sizeof *b->p->ranks));
+    FK_TRY(fkp_allocate(&order, (size_t)v->size, sizeof *order));
     size_t count = 0;
     for (int64_t id = 0; id < v->size; id++) {
         b->p->ranks[id] = FKP_NO_RANK;
@@ -203,7 +195,7 @@ static fk_status append_decoded(scored_builder *b, int64_t id)
 static fk_status decode_pieces(scored_builder *b)
 {
     size_t *offsets = NULL;
-    FK_TRY(allocate(&offsets, b->v->size, sizeof *offsets));
+    FK_TRY(fkp_allocate(&offsets, (size_t)b->v->size, sizeof *offsets));
     fk_status status = fk_bytes_append(&b->text, "", 1); /* so that there is an address */
     for (int64_t id = 0; id < b->v->size && status == FK_OK; id++) {
         offsets[id] = b->text.bytes;
@@ -225,12 +217,12 @@ static fk_status build(scored_builder *b)
 {
     const fkp_scored_vocabulary *v = b->v;
     FK_TRY(check_pieces(v));
-    FK_TRY(allocate(&b->p, 1, sizeof *b->p));
-    FK_TRY(allocate(&b->p->in_model, v->size, sizeof *b->p->in_model));
-    FK_TRY(allocate(&b->decoded, v->size, sizeof *b->decoded));
-    FK_TRY(allocate(&b->types, v->size, sizeof *b->types));
-    FK_TRY(allocate(&b->ids, v->size, sizeof *b->ids));
-    FK_TRY(allocate(&b->list, v->size, sizeof *b->list));
+    FK_TRY(fkp_allocate(&b->p, 1, sizeof *b->p));
+    FK_TRY(fkp_allocate(&b->p->in_model, (size_t)v->size, sizeof *b->p->in_model));
+    FK_TRY(fkp_allocate(&b->decoded, (size_t)v->size, sizeof *b->decoded));
+    FK_TRY(fkp_allocate(&b->types, (size_t)v->size, sizeof *b->types));
+    FK_TRY(fkp_allocate(&b->ids, (size_t)v->size, sizeof *b->ids));
+    FK_TRY(fkp_allocate(&b->list, (size_t)v->size, sizeof *b->list));
     b->p->byte_fallback = v->byte_fallback;
     b->p->fuse_unknown = !v->byte_fallback;
     sort_pieces(b);

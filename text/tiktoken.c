@@ -77,14 +77,6 @@ typedef struct rank_file {
     fkp_pipeline *pipeline;
 } rank_file;
 
-static fk_status allocate(void *out, int64_t count, size_t size)
-{
-    void *memory = calloc((size_t)count + 1, size);
-    if (!memory) return fk_fail(FK_ERROR_MEMORY, "no memory for a vocabulary of %lld", (long long)count);
-    memcpy(out, &memory, sizeof memory);
-    return FK_OK;
-}
-
 /* ---- the file */
 
 static fk_status read_rank(fk_piece text, int32_t *out)
@@ -156,7 +148,7 @@ static fk_status map_names(rank_file *f, size_t *ends)
 static fk_status fill_pieces(rank_file *f)
 {
     size_t *ends = NULL;
-    FK_TRY(allocate(&ends, (int64_t)f->count, sizeof *ends));
+    FK_TRY(fkp_allocate(&ends, f->count, sizeof *ends));
     fk_status status = map_names(f, ends);
     for (int64_t id = 0; id < f->size && status == FK_OK; id++) {
         f->pieces[id] = f->decoded[id] = (fk_piece){"", 0};
@@ -182,7 +174,7 @@ static fk_status add_special(rank_file *f, const struct encoding *encoding)
 {
     fkp_token_set *set = &f->pipeline->raw;
     fk_piece texts[MOST_SPECIAL];
-    FK_TRY(allocate(&set->tokens, MOST_SPECIAL, sizeof *set->tokens));
+    FK_TRY(fkp_allocate(&set->tokens, MOST_SPECIAL, sizeof *set->tokens));
     for (const special_token *s = encoding->special; s->text; s++) {
         const fk_piece text = fk_piece_of(s->text);
         if (f->types[s->id] != FK_TOKEN_UNUSED)
@@ -202,13 +194,13 @@ static fk_status build(rank_file *f, const struct encoding *encoding, const void
     FK_TRY(read_lines(f, data, bytes));
     for (const special_token *s = encoding->special; s->text; s++)
         if (s->id >= f->size) f->size = s->id + 1;
-    FK_TRY(allocate(&f->pipeline, 1, sizeof *f->pipeline));
-    FK_TRY(allocate(&f->pieces, f->size, sizeof *f->pieces));
-    FK_TRY(allocate(&f->decoded, f->size, sizeof *f->decoded));
-    FK_TRY(allocate(&f->types, f->size, sizeof *f->types));
+    FK_TRY(fkp_allocate(&f->pipeline, 1, sizeof *f->pipeline));
+    FK_TRY(fkp_allocate(&f->pieces, (size_t)f->size, sizeof *f->pieces));
+    FK_TRY(fkp_allocate(&f->decoded, (size_t)f->size, sizeof *f->decoded));
+    FK_TRY(fkp_allocate(&f->types, (size_t)f->size, sizeof *f->types));
     fkp_pipeline *p = f->pipeline;
-    FK_TRY(allocate(&p->ranks, f->size, sizeof *p->ranks));
-    FK_TRY(allocate(&p->in_model, f->size, sizeof *p->in_model));
+    FK_TRY(fkp_allocate(&p->ranks, (size_t)f->size, sizeof *p->ranks));
+    FK_TRY(fkp_allocate(&p->in_model, (size_t)f->size, sizeof *p->in_model));
     p->model = FKP_MODEL_BPE;
     p->by_bytes = true;
     p->ignore_merges = true; /* a word that is a token is that token */

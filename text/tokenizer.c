@@ -41,14 +41,6 @@ fk_status fk_merge_rule_parse(fk_piece line, fk_merge_rule *out)
     return FK_OK;
 }
 
-static fk_status allocate(void *out, size_t count, size_t size)
-{
-    void *memory = calloc(count ? count : 1, size);
-    if (!memory) return fk_fail(FK_ERROR_MEMORY, "no memory for %zu elements of the vocabulary", count);
-    memcpy(out, &memory, sizeof memory);
-    return FK_OK;
-}
-
 /* Slot where the name stands, or the free one where it would stand. */
 static size_t find_slot(const fk_tokenizer *t, fk_piece name)
 {
@@ -84,9 +76,9 @@ static fk_status append_mapped(fk_bytes *out, fk_piece name)
 static fk_status copy_pieces(fk_tokenizer *t, const fk_tokenizer_spec *spec, const fk_piece *decoded)
 {
     size_t count = (size_t)spec->vocab_size;
-    FK_TRY(allocate(&t->types, count, sizeof *t->types));
-    FK_TRY(allocate(&t->names.offsets, count + 1, sizeof *t->names.offsets));
-    FK_TRY(allocate(&t->decoded.offsets, count + 1, sizeof *t->decoded.offsets));
+    FK_TRY(fkp_allocate(&t->types, count, sizeof *t->types));
+    FK_TRY(fkp_allocate(&t->names.offsets, count + 1, sizeof *t->names.offsets));
+    FK_TRY(fkp_allocate(&t->decoded.offsets, count + 1, sizeof *t->decoded.offsets));
     /* Room for one byte, so that even a vocabulary of empty pieces has an address. */
     FK_TRY(fk_bytes_append(&t->names.text, "", 1));
     FK_TRY(fk_bytes_append(&t->decoded.text, "", 1));
@@ -116,7 +108,7 @@ static fk_status hash_pieces(fk_tokenizer *t)
 {
     t->num_slots = 16;
     while (t->num_slots < 2 * (size_t)t->vocab_size) t->num_slots *= 2;
-    FK_TRY(allocate(&t->slots, t->num_slots, sizeof *t->slots));
+    FK_TRY(fkp_allocate(&t->slots, t->num_slots, sizeof *t->slots));
     for (int64_t id = 0; id < t->vocab_size; id++) {
         fk_piece name = fkp_piece_at(&t->names, id);
         if (name.bytes == 0) continue;
@@ -239,7 +231,7 @@ static fk_status build_special(fk_tokenizer *t)
     special_order *order = NULL;
     fk_piece *names = NULL;
     size_t count = 0;
-    fk_status status = allocate(&order, (size_t)t->vocab_size, sizeof *order);
+    fk_status status = fkp_allocate(&order, (size_t)t->vocab_size, sizeof *order);
     if (status != FK_OK) goto done;
     for (int64_t id = 0; id < t->vocab_size; id++) {
         size_t bytes = fkp_piece_at(&t->names, id).bytes;
@@ -248,8 +240,8 @@ static fk_status build_special(fk_tokenizer *t)
         order[count++] = (special_order){bytes, (int32_t)id};
     }
     qsort(order, count, sizeof *order, longest_first);
-    status = allocate(&names, count, sizeof *names);
-    if (status == FK_OK) status = allocate(&t->special_ids, count, sizeof *t->special_ids);
+    status = fkp_allocate(&names, count, sizeof *names);
+    if (status == FK_OK) status = fkp_allocate(&t->special_ids, count, sizeof *t->special_ids);
     if (status != FK_OK) goto done;
     for (size_t i = 0; i < count; i++) {
         t->special_ids[i] = order[i].id;
@@ -273,7 +265,7 @@ static fk_status copy_end_ids(fk_tokenizer *t, const fk_tokenizer_spec *spec)
     if (t->add_bos && t->bos_id < 0)
         return fk_fail(FK_ERROR_INVALID,
                        "texts must begin with a begin-of-sequence token, but its id is not given");
-    FK_TRY(allocate(&t->eos_ids, (size_t)spec->num_eos_ids, sizeof *t->eos_ids));
+    FK_TRY(fkp_allocate(&t->eos_ids, (size_t)spec->num_eos_ids, sizeof *t->eos_ids));
     t->num_eos_ids = spec->num_eos_ids;
     for (int64_t i = 0; i < spec->num_eos_ids; i++) {
         t->eos_ids[i] = spec->eos_ids[i];
@@ -306,7 +298,7 @@ static fk_status create(const fk_tokenizer_spec *spec, const fk_piece *decoded, 
 {
     *out = NULL;
     fk_tokenizer *t = NULL;
-    fk_status status = allocate(&t, 1, sizeof *t);
+    fk_status status = fkp_allocate(&t, 1, sizeof *t);
     if (status != FK_OK) {
         fkp_pipeline_destroy(pipeline);
         return status;

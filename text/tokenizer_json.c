@@ -50,14 +50,6 @@ static fk_status read_id(const json_t *value, const char *name, int32_t *id)
     return FK_OK;
 }
 
-static fk_status allocate(void *out, size_t count, size_t size)
-{
-    void *memory = calloc(count + 1, size);
-    if (!memory) return fk_fail(FK_ERROR_MEMORY, "no memory for a vocabulary of %zu", count);
-    memcpy(out, &memory, sizeof memory);
-    return FK_OK;
-}
-
 /* ---- vocabulary */
 
 static fk_status count_ids(const json_t *vocab, const json_t *added, int64_t *count)
@@ -112,7 +104,7 @@ static fk_status read_scored(json_vocabulary *v, const json_t *vocab)
 {
     size_t id;
     json_t *entry;
-    FK_TRY(allocate(&v->scores, (size_t)v->size, sizeof *v->scores));
+    FK_TRY(fkp_allocate(&v->scores, (size_t)v->size, sizeof *v->scores));
     json_array_foreach(vocab, id, entry)
     {
         const json_t *name = json_array_get(entry, 0), *score = json_array_get(entry, 1);
@@ -132,11 +124,11 @@ static fk_status read_vocabulary(json_vocabulary *v, const json_t *vocab, const 
     size_t i;
     FK_TRY(count_ids(vocab, added, &v->size));
     size_t size = (size_t)v->size;
-    FK_TRY(allocate(&v->pieces, size, sizeof *v->pieces));
-    FK_TRY(allocate(&v->decoded, size, sizeof *v->decoded));
-    FK_TRY(allocate(&v->offsets, size, sizeof *v->offsets));
-    FK_TRY(allocate(&v->types, size, sizeof *v->types));
-    FK_TRY(allocate(&v->pipeline->in_model, size, 1));
+    FK_TRY(fkp_allocate(&v->pieces, size, sizeof *v->pieces));
+    FK_TRY(fkp_allocate(&v->decoded, size, sizeof *v->decoded));
+    FK_TRY(fkp_allocate(&v->offsets, size, sizeof *v->offsets));
+    FK_TRY(fkp_allocate(&v->types, size, sizeof *v->types));
+    FK_TRY(fkp_allocate(&v->pipeline->in_model, size, 1));
     for (int64_t k = 0; k < v->size; k++) {
         v->pieces[k] = (fk_piece){"", 0};
         v->types[k] = FK_TOKEN_UNUSED;
@@ -191,7 +183,7 @@ static fk_status read_merges(json_vocabulary *v, const json_t *merges)
 {
     if (!json_is_array(merges)) return fk_fail(FK_ERROR_INVALID, "model.merges is no array");
     v->num_merges = (int64_t)json_array_size(merges);
-    FK_TRY(allocate(&v->merges, (size_t)v->num_merges, sizeof *v->merges));
+    FK_TRY(fkp_allocate(&v->merges, (size_t)v->num_merges, sizeof *v->merges));
     for (size_t rank = 0; rank < (size_t)v->num_merges; rank++) FK_TRY(read_merge(json_array_get(merges, rank), rank, &v->merges[rank]));
     return FK_OK;
 }
@@ -327,11 +319,11 @@ static fk_status read_added(fkp_pipeline *p, const json_t *added)
     size_t count = json_array_size(added), *offsets = NULL;
     fk_piece *raw = NULL, *normalized = NULL;
     fk_bytes normal = {0};
-    fk_status status = allocate(&raw, count, sizeof *raw);
-    if (status == FK_OK) status = allocate(&normalized, count, sizeof *normalized);
-    if (status == FK_OK) status = allocate(&offsets, count, sizeof *offsets);
-    if (status == FK_OK) status = allocate(&p->raw.tokens, count, sizeof *p->raw.tokens);
-    if (status == FK_OK) status = allocate(&p->normalized.tokens, count, sizeof *p->normalized.tokens);
+    fk_status status = fkp_allocate(&raw, count, sizeof *raw);
+    if (status == FK_OK) status = fkp_allocate(&normalized, count, sizeof *normalized);
+    if (status == FK_OK) status = fkp_allocate(&offsets, count, sizeof *offsets);
+    if (status == FK_OK) status = fkp_allocate(&p->raw.tokens, count, sizeof *p->raw.tokens);
+    if (status == FK_OK) status = fkp_allocate(&p->normalized.tokens, count, sizeof *p->normalized.tokens);
     if (status == FK_OK) status = sort_added(p, added, raw, normalized, &normal, offsets);
     if (status == FK_OK) status = fkp_string_matcher_init(&p->raw.matcher, raw, p->raw.count);
     if (status == FK_OK) status = fkp_string_matcher_init(&p->normalized.matcher, normalized, p->normalized.count);
@@ -374,7 +366,7 @@ static fk_status cut_at_marks(json_vocabulary *v)
 static fk_status read_all(json_vocabulary *v, const json_t *root)
 {
     const json_t *model = json_object_get(root, "model"), *added = fkp_json_field(root, "added_tokens");
-    FK_TRY(allocate(&v->pipeline, 1, sizeof *v->pipeline));
+    FK_TRY(fkp_allocate(&v->pipeline, 1, sizeof *v->pipeline));
     if (added && !json_is_array(added)) return fk_fail(FK_ERROR_INVALID, "added_tokens is no array");
     FK_TRY(read_model(v, model, added));
     fkp_pipeline *p = v->pipeline;
