@@ -19,13 +19,11 @@ import os
 import pathlib
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["RAYON_NUM_THREADS"] = "1"
-sys.path.pop(0)  # this folder, where this file has the name of the package
 
 import gguf  # noqa: E402
 import sentencepiece  # noqa: E402
