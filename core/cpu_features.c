@@ -36,3 +36,10 @@ fk_status fkp_cpu_level_get(fkp_cpu_level *out)
     }
     return fk_fail(FK_ERROR_INVALID, "FK_CPU_LEVEL=%s is none of scalar, avx2, avx512", cap);
 }
+
+bool fkp_cpu_multiplies_bf16(void)
+{
+    const char *cap = getenv("FK_CPU_LEVEL");
+    __builtin_cpu_init();
+    return !(cap && *cap) && __builtin_cpu_supports("avx512bf16");
+}
