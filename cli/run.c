@@ -26,7 +26,7 @@ typedef struct run_options {
     bool raw, ignore_eos, references_only, embed;
     int64_t max_tokens, logits, best;
     fkp_given_int top_k;
-    fkp_given_real temperature, top_p; /* not given: as the model's generation_config says */
+    fkp_given_real temperature, top_p, min_p; /* not given: as the model's generation_config says */
     fkp_list stop;
 } run_options;
 
@@ -41,6 +41,7 @@ static const fkp_option options[] = {
     {"max-tokens", FKP_OPT_INT, AT(max_tokens), "N", "most new tokens; 0: to the end of the context", "256", .min = 0, .max = 1e9},
     {"temperature", FKP_OPT_GIVEN_REAL, AT(temperature), "X", "0 takes the most probable token, more is bolder; not given, as the model's authors say (generation_config.json), else 0", .min = 0, .max = 100},
     {"top-p", FKP_OPT_GIVEN_REAL, AT(top_p), "P", "sample from the most probable tokens of this share; 1: all", .min = 0, .max = 1},
+    {"min-p", FKP_OPT_GIVEN_REAL, AT(min_p), "P", "sample from tokens with at least this share of the largest probability; 0: all", .min = 0, .max = 1},
     {"top-k", FKP_OPT_GIVEN_INT, AT(top_k), "K", "sample from so many tokens; 0: all", .min = 0, .max = 1e9},
     {"stop", FKP_OPT_LIST, AT(stop), "T", "end before this text; may be given several times", .letter = 0},
     {"ignore-eos", FKP_OPT_FLAG, AT(ignore_eos), NULL, "go on when the model ends its answer", .letter = 0},
@@ -242,6 +243,7 @@ static fk_status generate(session *s)
     FK_TRY(fk_generation_sampling(fk_model_config(s->model), &sampling));
     if (o->temperature.given) sampling.temperature = (float)o->temperature.value;
     if (o->top_p.given) sampling.top_p = (float)o->top_p.value;
+    if (o->min_p.given) sampling.min_p = (float)o->min_p.value;
     if (o->top_k.given) sampling.top_k = (int32_t)o->top_k.value;
     sampling.seed = s->cli->common.seed < 0 ? 0 : s->cli->common.seed;
     sampling.max_tokens = o->max_tokens;
@@ -337,6 +339,7 @@ static fk_status check_no_answer(const run_options *o)
     if (o->logits > 0) given = "--logits";
     if (o->temperature.given) given = "--temperature";
     if (o->top_p.given) given = "--top-p";
+    if (o->min_p.given) given = "--min-p";
     if (o->top_k.given) given = "--top-k";
     if (o->output) given = "--output";
     if (given) return fk_fail(FK_ERROR_INVALID, "%s has no place with %s: an encoder gives vectors, not text", given, what);

@@ -6,7 +6,8 @@
  *   d = (z - z_max) / temperature            two float32 roundings; 0 where z equals z_max, also when both are infinite
  *   w = fkp_sample_weight(d)                 about 2^40 * e^d, 0 below e^-27.5 (1e-12); relative error below 3e-6
  *   order: larger z first, of equal z the lower index (-0 equals 0)
- *   top_k: the first k in that order stay
+ *   min_p: those with w of at least fkp_sample_floor(min_p) stay, a beginning of that order
+ *   top_k: of these the first k stay
  *   top_p: S = sum of w over those; the shortest prefix with sum >= fkp_sample_cut(top_p, S) stays, one token at least
  *   R = sum of w over what stays; target = fkp_sample_target(fkp_sample_random(seed, offset), R)
  *   the token: the first by INDEX among what stays whose running sum of w is larger than target
@@ -78,6 +79,13 @@ static inline FKP_HOST_DEVICE uint64_t fkp_sample_order(float z, uint32_t index)
     union { float value; uint32_t bits; } u = {z + 0.0f}; /* -0 becomes 0 */
     uint32_t ascending = u.bits >> 31 ? ~u.bits : u.bits | 0x80000000u;
     return (uint64_t)ascending << 32 | (0xffffffffu - index);
+}
+
+/* Least weight of a token that stays: the largest probability has 2^40. 0: all stay; NaN counts as 0. */
+static inline FKP_HOST_DEVICE uint64_t fkp_sample_floor(float min_p)
+{
+    if (!(min_p > 0)) return 0;
+    return min_p < 1 ? (uint64_t)(min_p * 0x1p40f) : (uint64_t)1 << 40;
 }
 
 /* Weight that the kept prefix must reach; `sum` when top_p is 1 or more (or NaN). */

@@ -252,6 +252,7 @@ static fk_status check_sampling(const fk_sampling *s)
 {
     if (!(s->temperature >= 0)) return fk_fail(FK_ERROR_INVALID, "temperature %g is below 0", (double)s->temperature);
     if (!(s->top_p >= 0)) return fk_fail(FK_ERROR_INVALID, "top_p %g is below 0", (double)s->top_p);
+    if (!(s->min_p >= 0 && s->min_p <= 1)) return fk_fail(FK_ERROR_INVALID, "min_p %g is outside 0 to 1", (double)s->min_p);
     if (s->max_tokens < 0) return fk_fail(FK_ERROR_INVALID, "max_tokens %lld is below 0", (long long)s->max_tokens);
     return FK_OK;
 }
@@ -368,7 +369,7 @@ static fk_status compute(fk_engine *e, const fk_schedule *schedule)
     FK_TRY(fk_ctx_status(ctx));
     if (batch.logits_rows.shape[0] == 0) return fk_ctx_synchronize(ctx);
     fk_tensor ids = rows.greedy ? fk_argmax(ctx, logits).output
-                                : fk_sample(ctx, logits, rows.top_k, rows.top_p, rows.seed, rows.offset, rows.temperature).output;
+                                : fk_sample(ctx, logits, rows.top_k, rows.top_p, rows.seed, rows.offset, rows.temperature, rows.min_p).output;
     FK_TRY(fk_ctx_status(ctx)); /* before anything is read back */
     FK_TRY(copy_to_host(e, e->ids, &ids));
     if (e->keep_logits) FK_TRY(fetch_logits(e, &logits));

@@ -24,6 +24,7 @@ typedef struct fk_engine_options {
 typedef struct fk_sampling {
     float temperature; /* 0: greedy */
     float top_p;       /* 1 or more, or 0: off */
+    float min_p;       /* 0: off */
     int32_t top_k;     /* 0 or less: off */
     int64_t seed;
     int64_t max_tokens;    /* new tokens; 0 or more than the context has room for: to its end */

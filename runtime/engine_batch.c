@@ -12,7 +12,7 @@ typedef struct host_arrays {
     int64_t *input_ids, *positions, *slot_mapping;
     int64_t *logits_rows, *seed, *offset;
     int32_t *cu_seqlens_q, *seqused_k, *block_table, *top_k;
-    float *temperature, *top_p;
+    float *temperature, *top_p, *min_p;
     size_t bytes;
 } host_arrays;
 
@@ -39,6 +39,7 @@ static host_arrays lay_out(char *base, fk_batch_sizes n)
     a.top_k = place(&a, base, sizeof(int32_t), n.logits);
     a.temperature = place(&a, base, sizeof(float), n.logits);
     a.top_p = place(&a, base, sizeof(float), n.logits);
+    a.min_p = place(&a, base, sizeof(float), n.logits);
     return a;
 }
 
@@ -93,6 +94,7 @@ static void fill_sampling(const host_arrays *a, const fk_schedule_item *item, in
     a->logits_rows[row] = token;
     a->temperature[row] = sampling->temperature;
     a->top_p[row] = sampling->top_p > 0 ? sampling->top_p : 1;
+    a->min_p[row] = sampling->min_p;
     a->top_k[row] = sampling->top_k;
     a->seed[row] = sampling->seed;
     a->offset[row] = item->start + item->count; /* position of the token to come */
@@ -134,6 +136,7 @@ fk_status fk_batch_build(fk_batch_buffers *buffers, fk_ctx *ctx, const fk_schedu
     batch->logits_rows = on_device(buffers, a.logits_rows, FK_I64, n.logits, -1);
     sampling->temperature = on_device(buffers, a.temperature, FK_F32, n.logits, -1);
     sampling->top_p = on_device(buffers, a.top_p, FK_F32, n.logits, -1);
+    sampling->min_p = on_device(buffers, a.min_p, FK_F32, n.logits, -1);
     sampling->top_k = on_device(buffers, a.top_k, FK_I32, n.logits, -1);
     sampling->seed = on_device(buffers, a.seed, FK_I64, n.logits, -1);
     sampling->offset = on_device(buffers, a.offset, FK_I64, n.logits, -1);

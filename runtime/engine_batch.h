@@ -18,7 +18,7 @@ typedef struct fk_batch_sizes {
 
 /* Sampling parameters of the rows of the logits, device tensors [L]. */
 typedef struct fk_sampling_rows {
-    fk_tensor temperature, top_p; /* f32 */
+    fk_tensor temperature, top_p, min_p; /* f32 */
     fk_tensor top_k;              /* i32 */
     fk_tensor seed, offset;       /* i64 */
     bool greedy;                  /* every row takes its largest logit */

@@ -67,7 +67,7 @@ static void test_order(void **state)
 }
 
 /* Draws n tokens from one row of logits, one offset each. */
-static void draw(const float *logits, int v, int top_k, float top_p, float temperature, int n, int *counts)
+static void draw_above(const float *logits, int v, float min_p, int top_k, float top_p, float temperature, int n, int *counts)
 {
     const fk_device cpu = {FK_CPU, 0};
     for (int i = 0; i < v; i++) counts[i] = 0;
@@ -77,13 +77,19 @@ static void draw(const float *logits, int v, int top_k, float top_p, float tempe
         fk_tensor out = fk_sample(ctx, fk_tensor_wrap((void *)(uintptr_t)logits, FK_F32, cpu, 2, (int64_t[]){1, v}),
                                   fk_tensor_wrap(&k, FK_I32, cpu, 1, (int64_t[]){1}), fk_tensor_wrap(&top_p, FK_F32, cpu, 1, (int64_t[]){1}),
                                   fk_tensor_wrap(&seed, FK_I64, cpu, 1, (int64_t[]){1}), fk_tensor_wrap(&offset, FK_I64, cpu, 1, (int64_t[]){1}),
-                                  fk_tensor_wrap(&temperature, FK_F32, cpu, 1, (int64_t[]){1})).output;
+                                  fk_tensor_wrap(&temperature, FK_F32, cpu, 1, (int64_t[]){1}),
+                                  fk_tensor_wrap(&min_p, FK_F32, cpu, 1, (int64_t[]){1})).output;
         assert_string_equal(fk_ctx_error(ctx), "");
         int64_t token = *(int64_t *)out.data;
         assert_in_range(token, 0, v - 1);
         counts[token]++;
         fk_ctx_reset(ctx);
     }
+}
+
+static void draw(const float *logits, int v, int top_k, float top_p, float temperature, int n, int *counts)
+{
+    draw_above(logits, v, 0, top_k, top_p, temperature, n, counts);
 }
 
 static void test_distribution(void **state)
@@ -115,6 +121,16 @@ static void test_cuts(void **state)
     assert_true(counts[1] && counts[3] && counts[1] + counts[3] == 400);
     draw(logits, 6, 0, 0, 1, 50, counts); /* the most probable always stays */
     assert_int_equal(counts[1], 50);
+    draw_above(logits, 6, 0.3f, 0, 1, 1, 400, counts); /* e^-1 = 0.37 of the largest stays, e^-2 does not */
+    assert_true(counts[1] && counts[3] && counts[2] && counts[0] + counts[4] + counts[5] == 0);
+    draw_above(logits, 6, 0.3f, 2, 1, 1, 400, counts); /* of these the first two */
+    assert_true(counts[1] && counts[3] && counts[1] + counts[3] == 400);
+    draw_above(logits, 6, 0.3f, 5, 0.4f, 1, 400, counts); /* 3 and 3 have 0.42 each of what stays, 0.39 of all */
+    assert_int_equal(counts[1], 400);
+    draw_above(logits, 6, 0.6f, 0, 1, 2, 400, counts); /* the temperature comes first: e^-0.5 = 0.61 */
+    assert_true(counts[2] && counts[0] == 0);
+    draw_above(logits, 6, 1, 0, 1, 1, 400, counts); /* as probable as the largest */
+    assert_true(counts[1] && counts[3] && counts[1] + counts[3] == 400);
     draw(logits, 6, 0, 1, 0, 50, counts); /* temperature 0 */
     assert_int_equal(counts[1], 50);
     static const float infinite[3] = {INFINITY, 5, INFINITY};

@@ -40,8 +40,10 @@ static int64_t sample_row(const fk_sample_args *a, int64_t b, token *sorted)
     }
     qsort(sorted, (size_t)v, sizeof *sorted, by_order);
 
-    int64_t k = fkp_int1(a->top_k, b);
-    if (k <= 0 || k > v) k = v;
+    uint64_t least = fkp_sample_floor((float)fk_load_element(fkp_at1(a->min_p, b), FK_F32));
+    int64_t k = fkp_int1(a->top_k, b), above = 0;
+    while (above < v && sorted[above].weight >= least) above++;
+    if (k <= 0 || k > above) k = above;
     uint64_t sum = 0;
     for (int64_t i = 0; i < k; i++) sum += sorted[i].weight;
     uint64_t cut = fkp_sample_cut(top_p, sum), kept = 0;
@@ -81,19 +83,20 @@ static fk_status check(fk_ctx *ctx, const fk_sample_args *a)
 static fk_cost cost(const fk_sample_args *a)
 {
     double b = (double)a->logits->shape[0];
-    return (fk_cost){.read_bytes = (double)fk_tensor_nbytes(a->logits) + b * (4 + 4 + 8 + 8 + 4), .write_bytes = 8 * b};
+    return (fk_cost){.read_bytes = (double)fk_tensor_nbytes(a->logits) + b * (4 + 4 + 8 + 8 + 4 + 4), .write_bytes = 8 * b};
 }
 
-/* Rows in turn: greedy, plain, top-k, top-p, both; then at random. Scaled up, so that the distribution has a head. */
+/* Rows in turn: greedy, plain, top-k, top-p, both, min-p, all three; then at random. Scaled up, so that the distribution has a head. */
 static void fill(fk_random *random, const fk_sample_args *a)
 {
     int64_t rows = a->logits->shape[0], v = a->logits->shape[1];
     for (int64_t b = 0; b < rows; b++) {
-        int64_t style = b < 5 ? b : fkp_random_below(random, 5);
-        bool cut_k = style == 2 || style == 4, cut_p = style == 3 || style == 4;
+        int64_t style = b < 7 ? b : fkp_random_below(random, 7);
+        bool cut_k = style == 2 || style == 4 || style == 6, cut_p = style == 3 || style == 4 || style == 6;
         fkp_set_int(a->top_k, fkp_at1(a->top_k, b), cut_k ? 1 + fkp_random_below(random, v < 50 ? v : 50) : 0);
         fk_store_element(fkp_at1(a->top_p, b), FK_F32, cut_p ? fkp_random_uniform(random) : 1);
         fk_store_element(fkp_at1(a->temperature, b), FK_F32, style == 0 ? 0 : 0.5 + fkp_random_uniform(random));
+        fk_store_element(fkp_at1(a->min_p, b), FK_F32, style >= 5 ? 0.3 * fkp_random_uniform(random) : 0);
         fkp_set_int(a->seed, fkp_at1(a->seed, b), (int64_t)fkp_random_u64(random));
         fkp_set_int(a->offset, fkp_at1(a->offset, b), fkp_random_below(random, 1 << 20));
         for (int64_t i = 0; i < v; i++) {

@@ -22,7 +22,7 @@ struct arguments {
     const void *logits;
     int64_t v, stride;
     const int32_t *top_k;
-    const float *top_p, *temperature;
+    const float *top_p, *min_p, *temperature;
     const int64_t *seed, *offset;
 };
 
@@ -190,6 +190,14 @@ __device__ cut find_cut(const row_view<T> &row, uint64_t target, workspace &w)
     return cut{key, (rest + each - 1) / each};
 }
 
+/* Tokens of at least that weight. */
+template <typename T> __device__ uint64_t count_above(const row_view<T> &row, uint64_t least, workspace &w)
+{
+    uint64_t count = 0;
+    for (int64_t i = threadIdx.x; i < row.v; i += THREADS) count += row.weight(row.at(i)) >= least;
+    return block_total(count, w);
+}
+
 /* The warp's segment of consecutive tokens. */
 struct segment {
     int64_t begin, end;
@@ -302,6 +310,11 @@ template <typename T> __global__ void __launch_bounds__(THREADS) sample_kernel(c
     }
     cut c = {0, 0};
     int64_t k = a.top_k[b];
+    const uint64_t least = fkp_sample_floor(a.min_p[b]);
+    if (least) {
+        const int64_t above = (int64_t)count_above(row, least, w);
+        if (k <= 0 || k > above) k = above;
+    }
     if (k > 0 && k < a.v) c = find_cut<false>(row, (uint64_t)k, w);
     uint64_t ties = ties_before(row, c, w), sum = kept_total(row, c, ties, w);
     float top_p = a.top_p[b];
@@ -328,6 +341,7 @@ extern "C" fk_status fk_sample_cuda(fk_ctx *ctx, cudaStream_t stream, const fk_s
     a.stride = fk_row_stride(x->logits);
     a.top_k = FK_PTR(const int32_t, x->top_k);
     a.top_p = FK_PTR(const float, x->top_p);
+    a.min_p = FK_PTR(const float, x->min_p);
     a.temperature = FK_PTR(const float, x->temperature);
     a.seed = FK_PTR(const int64_t, x->seed);
     a.offset = FK_PTR(const int64_t, x->offset);
@@ -337,7 +351,7 @@ extern "C" fk_status fk_sample_cuda(fk_ctx *ctx, cudaStream_t stream, const fk_s
 
 static bool supports(const fk_sample_args *a)
 {
-    const fk_tensor *flat[] = {a->output, a->top_k, a->top_p, a->temperature, a->seed, a->offset};
+    const fk_tensor *flat[] = {a->output, a->top_k, a->top_p, a->min_p, a->temperature, a->seed, a->offset};
     for (const fk_tensor *t : flat)
         if (!fk_tensor_is_contiguous(t)) return false;
     return fk_tensor_has_rows(a->logits);

@@ -106,11 +106,11 @@ static int64_t sample_row(const fk_sample_args *a, int64_t b, token *all, token 
         while (fkp_s_load(logits->data, logits->dtype, at + i) != z_max) i++;
         return i;
     }
-    uint64_t kept = 0, last = 0;
+    uint64_t kept = 0, last = 0, least = fkp_sample_floor(((const float *)a->min_p->data)[b * a->min_p->strides[0]]);
     for (int64_t i = 0; i < v; i++) {
         float z = fkp_s_load(logits->data, logits->dtype, at + i);
         uint64_t weight = fkp_sample_weight(fkp_sample_distance(z, z_max, temperature));
-        if (weight == 0) continue;
+        if (weight == 0 || weight < least) continue;
         all[n++] = (token){fkp_sample_order(z, (uint32_t)i), weight};
         kept += weight;
     }
