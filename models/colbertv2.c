@@ -39,7 +39,7 @@ static fk_status read_config(const fk_config *from, bert_config *c)
     c->type_vocab_size = 2;
     FK_TRY(fk_config_int_optional(from, "type_vocab_size", 1, &c->type_vocab_size));
     c->layer_norm_eps = 1e-12;
-    FK_TRY(fk_config_float_optional(from, "layer_norm_eps", &c->layer_norm_eps));
+    FK_TRY(fk_config_epsilon_optional(from, "layer_norm_eps", &c->layer_norm_eps));
     c->pad_token_id = 0;
     FK_TRY(fk_config_int_optional(from, "pad_token_id", 0, &c->pad_token_id));
     c->dim = 0;

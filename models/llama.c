@@ -66,7 +66,7 @@ static fk_status read_config(const fk_config *from, llama_config *c)
     c->max_position_embeddings = 2048;
     FK_TRY(fk_config_int_optional(from, "max_position_embeddings", 1, &c->max_position_embeddings));
     c->rms_norm_eps = 1e-6;
-    FK_TRY(fk_config_float_optional(from, "rms_norm_eps", &c->rms_norm_eps));
+    FK_TRY(fk_config_epsilon_optional(from, "rms_norm_eps", &c->rms_norm_eps));
     c->tie_word_embeddings = false;
     FK_TRY(fk_config_bool_optional(from, "tie_word_embeddings", &c->tie_word_embeddings));
     FK_TRY(read_variant(from, c));

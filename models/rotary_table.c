@@ -26,6 +26,8 @@ static fk_status read_scaling(const fk_config *config, rope *r)
         r->field = "rope_parameters";
         r->scaling = fk_config_object(config, r->field);
     }
+    FK_TRY(fk_config_object_optional(config, "rope_scaling"));
+    FK_TRY(fk_config_object_optional(config, "rope_parameters"));
     r->theta = 10000;
     FK_TRY(fk_config_float_optional(config, "rope_theta", &r->theta));
     double part = 1;

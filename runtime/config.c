@@ -65,6 +65,13 @@ fk_status fk_config_float_optional(const fk_config *config, const char *field, d
     return FK_OK;
 }
 
+fk_status fk_config_epsilon_optional(const fk_config *config, const char *field, double *out)
+{
+    FK_TRY(fk_config_float_optional(config, field, out));
+    if (*out >= 0 && *out <= 1) return FK_OK;
+    return fk_fail(FK_ERROR_INVALID, "config field %s is %g, expected 0 to 1", field, *out);
+}
+
 fk_status fk_config_float(const fk_config *config, const char *field, double *out)
 {
     if (!field_of(config, field)) return missing(field);
@@ -88,6 +95,12 @@ const char *fk_config_string(const fk_config *config, const char *field)
 const char *fk_config_string_at(const fk_config *config, const char *field, int64_t index)
 {
     return json_string_value(json_array_get(field_of(config, field), (size_t)index));
+}
+
+fk_status fk_config_object_optional(const fk_config *config, const char *field)
+{
+    const json_t *value = field_of(config, field);
+    return !value || json_is_object(value) ? FK_OK : wrong_type(field, value, "an object");
 }
 
 const fk_config *fk_config_object(const fk_config *config, const char *field)

@@ -392,7 +392,7 @@ static fk_status take_token(fk_engine *e, fk_sequence *sequence, int64_t id, fk_
     const request *r = sequence->user;
     int64_t answered = sequence->num_tokens - sequence->num_prompt;
     if (id < 0 || id >= e->info->vocab_size)
-        return fk_fail(FK_ERROR_DEVICE, "request %lld: the logits for token %lld have no largest value (NaN); sampling gave %lld",
+        return fk_fail(FK_ERROR_INVALID, "request %lld: the logits for token %lld have no largest value (NaN; wrong weights or a wrong kernel); sampling gave %lld",
                        (long long)sequence->request, (long long)sequence->num_tokens, (long long)id);
     *out = (fk_step_token){.request = sequence->request, .id = (int32_t)id, .sampled = (int32_t)id};
     if (answered < r->num_forced) out->id = r->forced[answered];

@@ -94,6 +94,14 @@ static fk_status settle_architecture(json_t *config)
     return failed ? fk_fail(FK_ERROR_MEMORY, "out of memory for a config") : FK_OK;
 }
 
+static fk_status unfit_eos(const char *file, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    fk_status status = fk_fail(FK_ERROR_INVALID, "%s: eos_token_id is %.60s, neither a token id nor an array of them", file, text ? text : "unreadable");
+    free(text);
+    return status;
+}
+
 /* Adds the ids of a config's eos_token_id, an integer, an array of them or null, to `ids`, each once. */
 static fk_status add_eos(const json_t *from, const char *file, json_t *ids)
 {
@@ -104,7 +112,7 @@ static fk_status add_eos(const json_t *from, const char *file, json_t *ids)
         const json_t *id = json_is_array(value) ? json_array_get(value, i) : value;
         bool known = false;
         if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX)
-            return fk_fail(FK_ERROR_INVALID, "%s: eos_token_id is neither a token id nor an array of them", file);
+            return unfit_eos(file, value);
         for (size_t k = 0; k < json_array_size(ids); k++) known |= json_equal(json_array_get(ids, k), id);
         if (!known) json_array_append_new(ids, json_integer(json_integer_value(id)));
     }

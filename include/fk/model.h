@@ -22,6 +22,10 @@ fk_status fk_config_int(const fk_config *config, const char *field, int64_t leas
 fk_status fk_config_int_optional(const fk_config *config, const char *field, int64_t least, int64_t *out);
 fk_status fk_config_float(const fk_config *config, const char *field, double *out);
 fk_status fk_config_float_optional(const fk_config *config, const char *field, double *out);
+/* FK_ERROR_INVALID when the field is there and is no object. */
+fk_status fk_config_object_optional(const fk_config *config, const char *field);
+/* What a norm adds under its root, optional: 0 to 1. */
+fk_status fk_config_epsilon_optional(const fk_config *config, const char *field, double *out);
 fk_status fk_config_bool_optional(const fk_config *config, const char *field, bool *out);
 /* The text of a field, NULL when absent, null or no string; lives as long as the config. */
 const char *fk_config_string(const fk_config *config, const char *field);
