@@ -26,7 +26,7 @@ typedef struct run_options {
     bool raw, ignore_eos, references_only, embed;
     int64_t max_tokens, logits, best;
     fkp_given_int top_k;
-    fkp_given_real temperature, top_p, min_p; /* not given: as the model's generation_config says */
+    fkp_given_real temperature, top_p, min_p, repetition, presence, frequency; /* not given: as the model's generation_config says */
     fkp_list stop;
 } run_options;
 
@@ -43,6 +43,9 @@ static const fkp_option options[] = {
     {"top-p", FKP_OPT_GIVEN_REAL, AT(top_p), "P", "sample from the most probable tokens of this share; 1: all", .min = 0, .max = 1},
     {"min-p", FKP_OPT_GIVEN_REAL, AT(min_p), "P", "sample from tokens with at least this share of the largest probability; 0: all", .min = 0, .max = 1},
     {"top-k", FKP_OPT_GIVEN_INT, AT(top_k), "K", "sample from so many tokens; 0: all", .min = 0, .max = 1e9},
+    {"repetition-penalty", FKP_OPT_GIVEN_REAL, AT(repetition), "R", "above 1 makes tokens of prompt and answer less probable; 1: none", .min = 0.01, .max = 10},
+    {"presence-penalty", FKP_OPT_GIVEN_REAL, AT(presence), "X", "above 0 makes tokens that the answer has less probable; 0: none", .min = -2, .max = 2},
+    {"frequency-penalty", FKP_OPT_GIVEN_REAL, AT(frequency), "X", "the same, for each time that it has them; 0: none", .min = -2, .max = 2},
     {"stop", FKP_OPT_LIST, AT(stop), "T", "end before this text; may be given several times", .letter = 0},
     {"ignore-eos", FKP_OPT_FLAG, AT(ignore_eos), NULL, "go on when the model ends its answer", .letter = 0},
     {"logits", FKP_OPT_INT, AT(logits), "N", "also show the N largest logits after the prompt", "0", .min = 0, .max = 1e9},
@@ -244,6 +247,9 @@ static fk_status generate(session *s)
     if (o->temperature.given) sampling.temperature = (float)o->temperature.value;
     if (o->top_p.given) sampling.top_p = (float)o->top_p.value;
     if (o->min_p.given) sampling.min_p = (float)o->min_p.value;
+    if (o->repetition.given) sampling.repetition_penalty = (float)o->repetition.value;
+    if (o->presence.given) sampling.presence_penalty = (float)o->presence.value;
+    if (o->frequency.given) sampling.frequency_penalty = (float)o->frequency.value;
     if (o->top_k.given) sampling.top_k = (int32_t)o->top_k.value;
     sampling.seed = s->cli->common.seed < 0 ? 0 : s->cli->common.seed;
     sampling.max_tokens = o->max_tokens;
@@ -340,6 +346,9 @@ static fk_status check_no_answer(const run_options *o)
     if (o->temperature.given) given = "--temperature";
     if (o->top_p.given) given = "--top-p";
     if (o->min_p.given) given = "--min-p";
+    if (o->repetition.given) given = "--repetition-penalty";
+    if (o->presence.given) given = "--presence-penalty";
+    if (o->frequency.given) given = "--frequency-penalty";
     if (o->top_k.given) given = "--top-k";
     if (o->output) given = "--output";
     if (given) return fk_fail(FK_ERROR_INVALID, "%s has no place with %s: an encoder gives vectors, not text", given, what);

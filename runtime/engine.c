@@ -14,6 +14,7 @@
 #include "core/arena.h"
 #include "core/dtype.h"
 #include "runtime/engine_batch.h"
+#include "runtime/penalties.h"
 #include "runtime/scheduler.h"
 #include "text/tokenizer.h"
 
@@ -44,6 +45,7 @@ struct fk_engine {
     fk_step_token *tokens; /* [max_num_seqs] */
     bool keep_logits;
     float *logits;
+    fk_penalty_buffer penalties;
     void *raw_logits;
     size_t logits_bytes, raw_logits_bytes;
     int32_t *eos_ids; /* from the config; the tokenizer has its own */
@@ -197,6 +199,7 @@ void fk_engine_destroy(fk_engine *e)
     free(e->tokens);
     free(e->logits);
     free(e->raw_logits);
+    free(e->penalties.memory);
     free(e->eos_ids);
     free(e->message);
     free(e);
@@ -253,6 +256,7 @@ static fk_status check_sampling(const fk_sampling *s)
     if (!(s->temperature >= 0)) return fk_fail(FK_ERROR_INVALID, "temperature %g is below 0", (double)s->temperature);
     if (!(s->top_p >= 0)) return fk_fail(FK_ERROR_INVALID, "top_p %g is below 0", (double)s->top_p);
     if (!(s->min_p >= 0 && s->min_p <= 1)) return fk_fail(FK_ERROR_INVALID, "min_p %g is outside 0 to 1", (double)s->min_p);
+    FK_TRY(fk_penalties_check(s));
     if (s->max_tokens < 0) return fk_fail(FK_ERROR_INVALID, "max_tokens %lld is below 0", (long long)s->max_tokens);
     return FK_OK;
 }
@@ -368,11 +372,12 @@ static fk_status compute(fk_engine *e, const fk_schedule *schedule)
     fk_tensor logits = fk_model_forward(ctx, e->model, &batch, &e->cache);
     FK_TRY(fk_ctx_status(ctx));
     if (batch.logits_rows.shape[0] == 0) return fk_ctx_synchronize(ctx);
+    if (e->keep_logits) FK_TRY(fetch_logits(e, &logits)); /* as the model gives them */
+    FK_TRY(fk_penalties_apply(ctx, schedule, logits, &e->penalties));
     fk_tensor ids = rows.greedy ? fk_argmax(ctx, logits).output
                                 : fk_sample(ctx, logits, rows.top_k, rows.top_p, rows.seed, rows.offset, rows.temperature, rows.min_p).output;
     FK_TRY(fk_ctx_status(ctx)); /* before anything is read back */
     FK_TRY(copy_to_host(e, e->ids, &ids));
-    if (e->keep_logits) FK_TRY(fetch_logits(e, &logits));
     return fk_ctx_synchronize(ctx);
 }
 

@@ -26,6 +26,8 @@ typedef struct fk_sampling {
     float top_p;       /* 1 or more, or 0: off */
     float min_p;       /* 0: off */
     int32_t top_k;     /* 0 or less: off */
+    float presence_penalty, frequency_penalty; /* of tokens that the answer has, -2 to 2; 0: off */
+    float repetition_penalty;                  /* of tokens that prompt or answer have, up to 10; 1 or 0: off */
     int64_t seed;
     int64_t max_tokens;    /* new tokens; 0 or more than the context has room for: to its end */
     bool ignore_eos;

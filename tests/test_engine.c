@@ -43,8 +43,11 @@ static int64_t prompt_of(int request, int32_t *ids)
 
 static fk_sampling sampling_of(int request, bool random)
 {
+    bool penalized = random && request % 3; /* the others are greedy */
     return (fk_sampling){.max_tokens = 4 + request % 5 * 5, .ignore_eos = true, .seed = 100 + request,
-                         .temperature = random && request % 3 ? 0.8f : 0, .top_k = request % 2 ? 40 : 0, .top_p = 0.95f};
+                         .temperature = random && request % 3 ? 0.8f : 0, .top_k = request % 2 ? 40 : 0, .top_p = 0.95f,
+                         .min_p = request % 4 == 2 ? 0.05f : 0, .repetition_penalty = penalized && request % 4 == 1 ? 1.3f : 0,
+                         .presence_penalty = penalized && request % 4 == 3 ? 0.5f : 0, .frequency_penalty = penalized && request % 4 == 0 ? 0.4f : 0};
 }
 
 /* What a run gives, by request. */

@@ -233,6 +233,7 @@ static void test_generation_configs(void **state)
         {"{\"do_sample\":1}", 0, 0, 0, "generation_config.json: config field do_sample is 1, expected true or false"},
         {"{\"temperature\":-1}", 0, 0, 0, "generation_config.json: temperature is -1, expected 0 to 100"},
         {"{\"top_p\":1.5}", 0, 0, 0, "generation_config.json: top_p is 1.5, expected 0 to 1"},
+        {"{\"repetition_penalty\":0}", 0, 0, 0, "generation_config.json: repetition_penalty is 0, expected above 0, to 10"},
         {"{\"min_p\":2}", 0, 0, 0, "generation_config.json: min_p is 2, expected 0 to 1"},
         {"{\"top_k\":-2}", 0, 0, 0, "generation_config.json: config field top_k is -2, below -1"},
         {"{\"top_k\":1.5}", 0, 0, 0, "generation_config.json: config field top_k is 1.5, expected an integer"},

@@ -54,6 +54,7 @@ static const struct {
     {"colbertv2_max_sim", "fields as the original's class; ColBERT's own code has a function of padded scores"},
     {"colbertv2_token_mask", "fields as the original's class; ColBERT's own code builds the mask in Python"},
     {"mean_pool", "no library has a function of this signature"},
+    {"apply_penalties", "arguments as those of vllm.model_executor.layers.utils:apply_penalties, which no table has"},
 };
 
 static bool is_mirrored(const fk_op *op)

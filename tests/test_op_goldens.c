@@ -30,6 +30,16 @@ static bool find(const char *name, size_t length, const char *field, fk_tensor *
     return fk_safetensors_find(golden, key, out) == FK_OK;
 }
 
+/* The golden's expected values of a field, if it has any. */
+static bool find_expected(const char *name, size_t length, const fk_field *f, fk_tensor *out)
+{
+    char after[128];
+    if (!fk_field_is_tensor(f) || !fk_field_is_written(f)) return false;
+    bool output = f->kind == FK_FIELD_OUT || f->kind == FK_FIELD_OUT_MAX;
+    snprintf(after, sizeof after, "%s%s", f->name, output ? "" : ".after");
+    return find(name, length, after, out);
+}
+
 /* The golden's inputs into the case; how many tensors of the golden belong to it. */
 static int load_inputs(const fk_case *c, const char *name, size_t length)
 {
@@ -42,7 +52,7 @@ static int load_inputs(const fk_case *c, const char *name, size_t length)
         bool output = c->op->fields[i].kind == FK_FIELD_OUT || c->op->fields[i].kind == FK_FIELD_OUT_MAX;
         if (output) memset(c->tensors[i].data, 0xff, fk_tensor_nbytes(&t));
         else memcpy(c->tensors[i].data, t.data, fk_tensor_nbytes(&t));
-        found++;
+        found += 1 + (!output && find_expected(name, length, &c->op->fields[i], &t));
     }
     return found;
 }
@@ -53,7 +63,7 @@ static void compare_outputs(const fk_case *c, const char *name, size_t length, c
     for (int i = 0; i < c->op->num_fields; i++) {
         fk_tensor expected;
         fk_comparison result;
-        if (!fk_field_is_written(&c->op->fields[i]) || !find(name, length, c->op->fields[i].name, &expected)) continue;
+        if (!find_expected(name, length, &c->op->fields[i], &expected)) continue;
         fk_tolerance tolerance = fk_tolerance_for(c->op, c->args, i);
         compared++;
         if (fk_compare(&expected, &c->tensors[i], &tolerance, &result)) continue;

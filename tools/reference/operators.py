@@ -3,13 +3,14 @@
 
     python tools/reference/operators.py        writes tests/goldens/operators.safetensors
 
-A tensor's name is "operator|case|field": the case in the form of core/case.h, the field as the .def names it. Inputs and
+A tensor's name is "operator|case|field": the case in the form of core/case.h, the field as the .def names it; what becomes of one that is changed in place is "field.after". Inputs and
 outputs stand side by side; tests/test_op_goldens.c gives the inputs to the operator and compares its outputs.
 """
 import ml_dtypes
 import numpy as np
 import torch
 import torch.nn.functional as F
+import transformers
 
 import golden
 
@@ -136,6 +137,24 @@ def fp8_grouped_gemm_contiguous(random):
            .view(torch.float8_e4m3fn), a_scale=scales, b_scale=torch.stack(weight_scales), m_indices=indices, out=out.bfloat16())
 
 
+def apply_penalties(random):
+    """Repetition as transformers' logits processor does it, then frequency and presence by counts of the answer."""
+    batch, vocabulary, prompts, answers = 4, 50, 12, 20
+    logits = torch.randn(batch, vocabulary, generator=random) * 3
+    prompt = torch.randint(0, vocabulary, (batch, prompts), generator=random)
+    answer = torch.randint(0, 12, (batch, answers), generator=random)
+    presence, frequency = torch.tensor([0, 0.7, -0.3, 1.5]), torch.tensor([0, 0.2, 0.9, -0.4])
+    repetition = torch.tensor([1.3, 1, 0.8, 2])
+    out = torch.stack([transformers.RepetitionPenaltyLogitsProcessor(float(r))(torch.cat([p, a])[None], x[None].clone())[0]
+                       for x, p, a, r in zip(logits, prompt, answer, repetition)])
+    counts = torch.stack([torch.bincount(a, minlength=vocabulary) for a in answer])
+    out = out - frequency[:, None] * counts - presence[:, None] * (counts > 0)
+    padding = torch.full((batch, 3), vocabulary)
+    record("apply_penalties", f"B={batch} V={vocabulary} P={prompts + 3} O={answers + 3}", logits=logits,
+           prompt_tokens_tensor=torch.cat([prompt, padding], 1), output_tokens_tensor=torch.cat([answer, padding], 1),
+           presence_penalties=presence, frequency_penalties=frequency, repetition_penalties=repetition, **{"logits.after": out})
+
+
 def main():
     random = torch.Generator().manual_seed(17)
     dense_attention(random)
@@ -143,8 +162,9 @@ def main():
     per_token_group_quant_fp8(random)
     fp8_linear(random)
     fp8_grouped_gemm_contiguous(random)
+    apply_penalties(random)
     golden.write("operators.safetensors", "tools/reference/operators.py", "single operators; names are operator|case|field",
-                 ["torch"], TENSORS)
+                 ["torch", "transformers"], TENSORS)
 
 
 if __name__ == "__main__":
