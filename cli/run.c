@@ -2,6 +2,7 @@
 /* `run`: one model, one prompt, the answer as it comes. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ typedef struct run_options {
     const char *model, *dtype, *prompt, *prompt_ids, *file, *system, *trace, *candidates, *output, *search;
     bool raw, ignore_eos, references_only, embed;
     int64_t max_tokens, logits, best;
-    fkp_given_int top_k;
+    fkp_given_int top_k, logprobs;
     fkp_given_real temperature, top_p, min_p, repetition, presence, frequency; /* not given: as the model's generation_config says */
     fkp_list stop;
 } run_options;
@@ -49,6 +50,7 @@ static const fkp_option options[] = {
     {"stop", FKP_OPT_LIST, AT(stop), "T", "end before this text; may be given several times", .letter = 0},
     {"ignore-eos", FKP_OPT_FLAG, AT(ignore_eos), NULL, "go on when the model ends its answer", .letter = 0},
     {"logits", FKP_OPT_INT, AT(logits), "N", "also show the N largest logits after the prompt", "0", .min = 0, .max = 1e9},
+    {"logprobs", FKP_OPT_GIVEN_INT, AT(logprobs), "N", "the log-probability of each token of the answer, and the N largest beside it", .min = 0, .max = 1e6},
     {"embed", FKP_OPT_FLAG, AT(embed), NULL, "the vector that an encoder (minilm-l6) makes of the text", .letter = 0},
     {"search", FKP_OPT_STRING, AT(search), "FILE", "the passages of FILE that fit the prompt best, by an encoder; - is stdin", .letter = 0},
     {"best", FKP_OPT_INT, AT(best), "N", "with --search: show so many passages", "10", .min = 1, .max = 1e9},
@@ -73,7 +75,7 @@ typedef struct session {
     fk_bytes text, fresh, cut; /* the answer; what a token added; the same after stop strings */
     FILE *output;
     const char *finish;
-    json_t *top_logits;
+    json_t *top_logits, *logprobs;
     double prefill_s, decode_s;
 } session;
 
@@ -119,18 +121,39 @@ static int by_value(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* The N largest logits as [[id, value], ...], in falling order. */
-static fk_status rank_logits(session *s, const float *logits)
+/* The N largest logits less `base` as [[id, value], ...], in falling order. */
+static fk_status rank_logits(session *s, const float *logits, int64_t n, double base, json_t **out)
 {
-    int64_t vocab = fk_model_get_info(s->model)->vocab_size, n = s->o->logits < vocab ? s->o->logits : vocab;
+    int64_t vocab = fk_model_get_info(s->model)->vocab_size;
     ranked *all = malloc((size_t)vocab * sizeof *all);
     if (!all) return fk_fail(FK_ERROR_MEMORY, "out of memory for %lld logits", (long long)vocab);
     for (int64_t i = 0; i < vocab; i++) all[i] = (ranked){logits[i], (int32_t)i};
     qsort(all, (size_t)vocab, sizeof *all, by_value);
-    s->top_logits = json_array();
-    for (int64_t i = 0; i < n; i++)
-        json_array_append_new(s->top_logits, json_pack("[i, o]", all[i].id, fkp_json_real((double)all[i].value)));
+    *out = json_array();
+    for (int64_t i = 0; i < n && i < vocab; i++)
+        json_array_append_new(*out, json_pack("[i, o]", all[i].id, fkp_json_real((double)all[i].value - base)));
     free(all);
+    return FK_OK;
+}
+
+/* Logarithm of the sum of the exponentials: a logit less it is the logarithm of a probability. */
+static double log_sum_exp(const float *logits, int64_t count)
+{
+    double largest = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < count; i++) largest = fmax(largest, (double)logits[i]);
+    for (int64_t i = 0; i < count; i++) sum += exp((double)logits[i] - largest);
+    return largest + log(sum);
+}
+
+/* The chosen token's log-probability and the largest ones, as the model gives them: before temperature, cuts and penalties. */
+static fk_status note_logprobs(session *s, const float *logits, int32_t id)
+{
+    json_t *top = NULL;
+    double base = log_sum_exp(logits, fk_model_get_info(s->model)->vocab_size);
+    if (s->o->logprobs.value > 0) FK_TRY(rank_logits(s, logits, s->o->logprobs.value, base, &top));
+    if (!s->logprobs) s->logprobs = json_array();
+    json_array_append_new(s->logprobs, json_pack("{s:i, s:o, s:o}", "id", id, "logprob", fkp_json_real((double)logits[id] - base), "top",
+                                                 top ? top : json_array()));
     return FK_OK;
 }
 
@@ -153,6 +176,15 @@ static void print_logits(session *s)
         fk_bytes_deinit(&text);
     }
     if (n > 50) fkp_print(s->cli, "  ... %zu more with --json\n", n - 50);
+}
+
+/* A line for all of the answer: how sure the model was. The single ones are in the JSON. */
+static void print_logprobs(session *s)
+{
+    size_t count = json_array_size(s->logprobs);
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) sum += json_number_value(json_object_get(json_array_get(s->logprobs, i), "logprob"));
+    fkp_print(s->cli, "\nmean log-probability of %zu tokens: %.4f (each with --json)\n", count, sum / (double)count);
 }
 
 /* ---- the prompt */
@@ -228,10 +260,11 @@ static fk_status take_step(session *s, int64_t number)
     else s->decode_s += step.seconds;
     if (step.num_tokens == 0) return FK_OK; /* a chunk of a long prompt */
     if (s->answer.count == 0 && s->o->logits > 0) {
-        FK_TRY(rank_logits(s, step.logits));
-        fk_engine_keep_logits(s->engine, false);
+        FK_TRY(rank_logits(s, step.logits, s->o->logits, 0, &s->top_logits));
+        fk_engine_keep_logits(s->engine, s->o->logprobs.given);
     }
     const fk_step_token *token = &step.tokens[0];
+    if (s->o->logprobs.given) FK_TRY(note_logprobs(s, step.logits, token->id));
     FK_TRY(show_token(s, token->id, token->finish != FK_RUNNING, &stopped));
     if (stopped) fk_engine_cancel(s->engine, number);
     if (token->finish != FK_RUNNING || stopped) s->finish = token->finish == FK_FINISH_LENGTH && !stopped ? "length" : "stop";
@@ -254,7 +287,7 @@ static fk_status generate(session *s)
     sampling.seed = s->cli->common.seed < 0 ? 0 : s->cli->common.seed;
     sampling.max_tokens = o->max_tokens;
     sampling.ignore_eos = o->ignore_eos;
-    fk_engine_keep_logits(s->engine, o->logits > 0);
+    fk_engine_keep_logits(s->engine, o->logits > 0 || o->logprobs.given);
     FK_TRY(fk_engine_add(s->engine, s->prompt.ids, s->prompt.count, &sampling, &number));
     while (!fk_engine_idle(s->engine)) {
         FK_TRY(fkp_interrupt_check());
@@ -295,9 +328,11 @@ static void report(session *s)
                         json_pack("{s:o, s:o, s:o}", "load_ms", fkp_json_real(1e3 * fk_model_load_seconds(s->model)), "prefill_ms",
                                   fkp_json_real(1e3 * s->prefill_s), "decode_tok_s", fkp_json_real(decode_rate(s))));
     if (s->top_logits) json_object_set(result, "top_logits", s->top_logits);
+    if (s->logprobs) json_object_set(result, "logprobs", s->logprobs);
     if (s->o->candidates) json_object_set_new(result, "reached", reached_json(s));
     fkp_emit(s->cli, result);
     if (s->top_logits) print_logits(s);
+    if (s->logprobs) print_logprobs(s);
     fkp_info(s->cli, "%s, %s: loaded in %.2f s; prompt of %lld tokens in %.1f ms (%.1f tok/s); %lld tokens at %.1f tok/s; ended by %s",
              fk_model_name(s->model), fk_dtype_name(fk_model_dtype(s->model)), fk_model_load_seconds(s->model),
              (long long)s->prompt.count, 1e3 * s->prefill_s, (double)s->prompt.count / s->prefill_s, (long long)s->answer.count,
@@ -343,6 +378,7 @@ static fk_status check_no_answer(const run_options *o)
     if (o->stop.count > 0) given = "--stop";
     if (o->ignore_eos) given = "--ignore-eos";
     if (o->logits > 0) given = "--logits";
+    if (o->logprobs.given) given = "--logprobs";
     if (o->temperature.given) given = "--temperature";
     if (o->top_p.given) given = "--top-p";
     if (o->min_p.given) given = "--min-p";
@@ -374,6 +410,7 @@ static int run(fkp_cli *cli, const void *values)
         status = fk_fail(FK_ERROR_IO, "cannot write %s: %s", s.o->output, strerror(errno));
     int code = fkp_exit(cli, status);
     json_decref(s.top_logits);
+    json_decref(s.logprobs);
     fk_detokenizer_destroy(s.detokenizer);
     fk_stop_matcher_destroy(s.stops);
     fk_bytes_deinit(&s.text);

@@ -4,6 +4,7 @@
 
 What needs a real vocabulary needs the asset smollm2-135m; without it those cases are skipped, and say so."""
 import json
+import math
 import pathlib
 import shutil
 import subprocess
@@ -40,6 +41,30 @@ class Tiny(unittest.TestCase):
         self.assertEqual(sorted(pair[0] for pair in ranks), list(range(512)))
         self.assertEqual(ranks, sorted(ranks, key=lambda pair: -pair[1]))
         self.assertEqual(ranks[0][0], result["ids"][0])
+
+    def test_logprobs(self):
+        result = self.ids("--prompt-ids", "1,2,3", "--max-tokens", "4", "--logprobs", "512", "--logits", "512")
+        self.assertEqual([entry["id"] for entry in result["logprobs"]], result["ids"])
+        for entry in result["logprobs"]:
+            top = entry["top"]
+            self.assertEqual(len(top), 512)
+            self.assertAlmostEqual(sum(math.exp(value) for _, value in top), 1, places=6)
+            self.assertEqual(top[0], [entry["id"], entry["logprob"]])  # greedy
+        difference = {round(logit - value, 4) for (_, logit), (_, value) in zip(result["top_logits"], result["logprobs"][0]["top"])}
+        self.assertEqual(len(difference), 1)
+        alone = self.ids("--prompt-ids", "1,2,3", "--max-tokens", "4", "--logprobs", "0", "--repetition-penalty", "1.5")
+        self.assertEqual([entry["top"] for entry in alone["logprobs"]], [[]] * 4)
+        self.assertEqual(alone["logprobs"][0]["logprob"],
+                         dict(result["logprobs"][0]["top"])[alone["ids"][0]])  # of the model, before penalties
+
+    def test_penalties(self):
+        args = ["--prompt-ids", "5 6 7", "--max-tokens", "12"]
+        plain = self.ids(*args)["ids"]
+        self.assertEqual(plain, self.ids(*args, "--repetition-penalty", "1", "--presence-penalty", "0", "--frequency-penalty", "0")["ids"])
+        strict = self.ids(*args, "--presence-penalty", "2", "--frequency-penalty", "2", "--repetition-penalty", "10")["ids"]
+        self.assertEqual(len(set(strict)), 12)
+        self.assertEqual(strict, self.ids(*args, "--presence-penalty", "2", "--frequency-penalty", "2", "--repetition-penalty", "10",
+                                          "--references-only")["ids"])
 
     def test_same_and_other_runs(self):
         args = ["--prompt-ids", "5 6 7", "--max-tokens", "12"]
@@ -93,6 +118,9 @@ class Tiny(unittest.TestCase):
         self.refuse(2, ["'-1'"], "run", *TINY, "--prompt-ids", "-1")
         self.refuse(2, ["comma"], "run", *TINY, "--prompt-ids", "1,")
         self.refuse(2, ["--temperature", "'-1'"], "run", *TINY, "--prompt-ids", "1", "--temperature", "-1")
+        self.refuse(2, ["--presence-penalty", "'3'"], "run", *TINY, "--prompt-ids", "1", "--presence-penalty", "3")
+        self.refuse(2, ["--repetition-penalty", "'0'"], "run", *TINY, "--prompt-ids", "1", "--repetition-penalty", "0")
+        self.refuse(2, ["--logprobs", "'-1'"], "run", *TINY, "--prompt-ids", "1", "--logprobs", "-1")
         self.refuse(2, ["--dtype 'f99'"], "run", *TINY, "--prompt-ids", "1", "--dtype", "f99")
         self.refuse(2, ["one of --prompt"], "run", *TINY, "--prompt-ids", "1", "--prompt", "x")
         self.refuse(2, ["/nowhere/out"], "run", *TINY, "--prompt-ids", "1", "-o", "/nowhere/out")
