@@ -57,7 +57,7 @@ static fk_status read_config(const fk_config *from, llama_config *c)
     FK_TRY(fk_config_int(from, "vocab_size", 1, &c->vocab_size));
     FK_TRY(fk_config_int(from, "hidden_size", 1, &c->hidden_size));
     FK_TRY(fk_config_int(from, "intermediate_size", 1, &c->intermediate_size));
-    FK_TRY(fk_config_int(from, "num_hidden_layers", 1, &c->num_hidden_layers));
+    FK_TRY(fk_config_layers(from, &c->num_hidden_layers));
     FK_TRY(fk_config_int(from, "num_attention_heads", 1, &c->num_attention_heads));
     c->num_key_value_heads = c->num_attention_heads;
     FK_TRY(fk_config_int_optional(from, "num_key_value_heads", 1, &c->num_key_value_heads));

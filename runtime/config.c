@@ -65,6 +65,13 @@ fk_status fk_config_float_optional(const fk_config *config, const char *field, d
     return FK_OK;
 }
 
+fk_status fk_config_layers(const fk_config *config, int64_t *out)
+{
+    FK_TRY(fk_config_int(config, "num_hidden_layers", 1, out));
+    if (*out <= 10000) return FK_OK;
+    return fk_fail(FK_ERROR_INVALID, "config field num_hidden_layers is %lld, above 10000", (long long)*out);
+}
+
 fk_status fk_config_epsilon_optional(const fk_config *config, const char *field, double *out)
 {
     FK_TRY(fk_config_float_optional(config, field, out));

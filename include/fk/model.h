@@ -18,6 +18,8 @@ typedef struct fk_config fk_config;
 
 /* FK_ERROR_INVALID names the field when it is absent, of another type or below `least`. */
 fk_status fk_config_int(const fk_config *config, const char *field, int64_t least, int64_t *out);
+/* num_hidden_layers, 1 to 10,000: memory for layers is asked for before their tensors are looked up. */
+fk_status fk_config_layers(const fk_config *config, int64_t *out);
 /* Leaves *out alone when the field is absent or null. */
 fk_status fk_config_int_optional(const fk_config *config, const char *field, int64_t least, int64_t *out);
 fk_status fk_config_float(const fk_config *config, const char *field, double *out);
