@@ -82,7 +82,7 @@ extern "C" fk_status fk_colbertv2_max_sim_cuda(fk_ctx *ctx, cudaStream_t stream,
     if (d->shape[0] == 0) return FK_OK;
     size_t bytes = shared_bytes(a);
     FK_DISPATCH_FLOAT(d->dtype, T, {
-        if (bytes > 48 * 1024)
+        if (bytes + sizeof(float[WARPS]) > 48 * 1024) /* with the totals, which are static */
             FK_TRY(fk_cuda_status(ctx, cudaFuncSetAttribute(max_sim_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
                                   "colbertv2_max_sim"));
         max_sim_kernel<T><<<(unsigned)d->shape[0], 32 * WARPS, bytes, stream>>>(
