@@ -64,6 +64,7 @@ TORCH = Wheel("torch", "2.11.0", "torch-2.11.0-cp311-cp311-manylinux_2_28_x86_64
 # Python sources to read: path patterns in the wheel; `*` also matches `/`. A leading `-` leaves files out again.
 VLLM_SOURCES = """
 vllm/_custom_ops.py
+vllm/distributed/communication_op.py
 vllm/model_executor/layers/*.py
 -vllm/model_executor/layers/quantization/*
 -vllm/model_executor/layers/pooler/*
