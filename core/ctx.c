@@ -88,6 +88,16 @@ int fk_ctx_threads(const fk_ctx *ctx)
     return ctx->options.threads;
 }
 
+void fk_ctx_set_communicator(fk_ctx *ctx, struct fk_communicator *communicator)
+{
+    ctx->communicator = communicator;
+}
+
+struct fk_communicator *fk_ctx_communicator(const fk_ctx *ctx)
+{
+    return ctx->communicator;
+}
+
 fk_status fk_ctx_synchronize(fk_ctx *ctx)
 {
     fk_status status = ctx->backend->stream_synchronize(ctx->backend, ctx->stream);

@@ -25,6 +25,7 @@ struct fk_ctx {
     fk_ctx_options options;
     fk_backend *backend;
     void *stream;
+    struct fk_communicator *communicator;
     fk_arena arena;
     fk_status status;
     char error[1024];

@@ -29,6 +29,11 @@ int fk_ctx_threads(const fk_ctx *ctx);
 /* Waits for the device; device faults become the context's error. */
 fk_status fk_ctx_synchronize(fk_ctx *ctx);
 
+/* The tensor-parallel group that the context's rank belongs to (core/communicator.h), borrowed; NULL, the default: one rank. */
+struct fk_communicator;
+void fk_ctx_set_communicator(fk_ctx *ctx, struct fk_communicator *communicator);
+struct fk_communicator *fk_ctx_communicator(const fk_ctx *ctx);
+
 /* Sticky error. */
 fk_status fk_ctx_status(const fk_ctx *ctx);
 /* "rms_norm at model.layers.3: input has ...", "" when nothing failed. */
