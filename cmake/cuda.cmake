@@ -5,8 +5,8 @@
 find_package(CUDAToolkit REQUIRED)
 
 add_library(fastkernels_cuda SHARED
-  core/cuda_backend.cu core/cuda_blas.cu core/cuda_driver.cu core/cuda_measure.cu ${FK_OP_CUDA_SOURCES})
-target_link_libraries(fastkernels_cuda PRIVATE fastkernels fk_settings CUDA::cublasLt)
+  core/cuda_backend.cu core/cuda_blas.cu core/cuda_driver.cu core/cuda_measure.cu core/cuda_nccl.cu ${FK_OP_CUDA_SOURCES})
+target_link_libraries(fastkernels_cuda PRIVATE fastkernels fk_settings CUDA::cublasLt ${CMAKE_DL_LIBS})
 # -std by hand: CMake 3.25 does not know it for this compiler.
 target_compile_options(fastkernels_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 -Xcompiler=-Wall -Wno-deprecated-gpu-targets>)
 if(FK_WERROR)
