@@ -252,7 +252,11 @@ fk_status fk_gguf_view(const fk_gguf *gguf, const fk_gguf_tensor *tensor, fk_ten
     int64_t shape[FK_GGUF_MAX_NDIM];
     memcpy(shape, tensor->shape, sizeof shape);
     int last = tensor->ndim - 1; /* >= 0: a scalar is no multiple of a block */
-    shape[last] = shape[last] / info->block_size * info->block_bytes;
+    if (__builtin_mul_overflow(shape[last] / info->block_size, info->block_bytes, &shape[last])) { /* only where there are no rows */
+        char quoted[FKP_QUOTED_SIZE];
+        return fk_fail(FK_ERROR_INVALID, "%s: tensor %s has rows of %lld elements, too long for %s", gguf->map.name,
+                       fkp_quote(quoted, tensor->name, strlen(tensor->name)), (long long)tensor->shape[last], info->name);
+    }
     *out = fk_tensor_wrap(data, FK_U8, cpu, tensor->ndim, shape);
     return FK_OK;
 }
