@@ -12,7 +12,7 @@ static void rate_line(FILE *out, const json_t *record, const char *key, const ch
 {
     double value = fkp_record_number(record, key);
     if (!isfinite(value)) return;
-    fprintf(out, "<dt>%s</dt><dd>%.4g%s</dd>", label, value, unit);
+    fprintf(out, value < 1e4 ? "<dt>%s</dt><dd>%.4g%s</dd>" : "<dt>%s</dt><dd>%.0f%s</dd>", label, value, unit);
 }
 
 static void write_side(FILE *out, const char *title, const json_t *side)
